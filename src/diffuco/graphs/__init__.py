@@ -1,0 +1,1 @@
+"""Graphs: reading, writing, generating and batching them."""

@@ -1,0 +1,206 @@
+"""Many graphs as one set of tensors: concatenated sparse rows or padded dense matrices behind one interface.
+
+Legend: B graphs, N rows (nodes of all graphs, padding included where dense), P padded nodes per graph,
+S samples per graph, F features. States and probabilities are [N, S], features [N, S, F], per-graph values [B, S].
+Padding is masked here and nowhere else.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from diffuco import ops
+from diffuco.graphs.graph import Graph
+
+DENSE_ABOVE_DENSITY = 0.05
+"""On a CPU a dense product beats the sparse sum above this share of possible edges."""
+DENSE_BYTES_PER_GRAPH = 2**28
+"""Largest adjacency matrix that is stored densely."""
+
+
+class Batch(ABC):
+    """What problems, the diffusion and the network see of a set of graphs."""
+
+    num_graphs: int
+    sizes: Tensor
+    """[B] nodes of each graph."""
+    degrees: Tensor
+    """[N] neighbours of each node, as float."""
+    node_weights: Tensor
+    """[N], zero where a graph has none."""
+    row_starts: Tensor
+    """[B] first row of each graph."""
+
+    @classmethod
+    @abstractmethod
+    def from_graphs(cls, graphs: Sequence[Graph], device: torch.device | str = "cpu") -> Self:
+        """Collect graphs on a device."""
+
+    @property
+    def num_rows(self) -> int:
+        """N: rows of every node tensor."""
+        return len(self.degrees)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the tensors live."""
+        return self.degrees.device
+
+    @abstractmethod
+    def neighbor_sum(self, values: Tensor, *, weighted: bool = False) -> Tensor:
+        """Sum over each node's neighbours, times the edge weights if asked. [N, ...] -> [N, ...]."""
+
+    @abstractmethod
+    def graph_sum(self, values: Tensor) -> Tensor:
+        """Sum over the nodes of each graph. [N, ...] -> [B, ...]."""
+
+    @abstractmethod
+    def spread(self, values: Tensor) -> Tensor:
+        """Give every node its graph's value. [B, ...] -> [N, ...]."""
+
+    def graph_mean(self, values: Tensor) -> Tensor:
+        """Mean over the nodes of each graph; 0 for a graph without nodes. [N, ...] -> [B, ...]."""
+        counts = self.sizes.clamp(min=1).to(values.dtype)
+        return self.graph_sum(values) / counts.view(-1, *[1] * (values.dim() - 1))
+
+    def split(self, values: Tensor) -> list[Tensor]:
+        """Cut a node tensor into one tensor per graph, without padding. [N, ...] -> B times [n, ...]."""
+        starts, sizes = self.row_starts.tolist(), self.sizes.tolist()
+        return [values[start : start + size] for start, size in zip(starts, sizes, strict=True)]
+
+
+class SparseBatch(Batch):
+    """Concatenated CSR rows: memory grows with the edges, so any graph fits."""
+
+    def __init__(
+        self, sizes: Tensor, indptr: Tensor, indices: Tensor, weights: Tensor | None, node_weights: Tensor
+    ) -> None:
+        self.num_graphs = len(sizes)
+        self.sizes = sizes
+        self.row_starts = sizes.cumsum(0) - sizes
+        self.indptr = indptr
+        self.indices = indices
+        self.weights = weights
+        self.node_weights = node_weights
+        self.degrees = indptr.diff().to(torch.float32)
+
+    @classmethod
+    def from_graphs(cls, graphs: Sequence[Graph], device: torch.device | str = "cpu") -> "SparseBatch":
+        """Collect graphs on a device."""
+        sizes = np.array([graph.num_nodes for graph in graphs], dtype=np.int64)
+        starts = np.cumsum(sizes) - sizes
+        csrs = [graph.csr for graph in graphs]
+        counts = np.concatenate([[0], *[np.diff(csr.indptr) for csr in csrs]])
+        indices = np.concatenate(
+            [np.empty(0, np.int64), *[csr.indices + start for csr, start in zip(csrs, starts, strict=True)]]
+        )
+        weights = None
+        if any(graph.edge_weights is not None for graph in graphs):
+            weights = torch.from_numpy(np.concatenate([csr.weights for csr in csrs])).float().to(device)
+        return cls(
+            torch.from_numpy(sizes).to(device),
+            torch.from_numpy(np.cumsum(counts)).to(device),
+            torch.from_numpy(indices).to(device),
+            weights,
+            torch.from_numpy(np.concatenate([_node_weights(graph) for graph in graphs])).float().to(device),
+        )
+
+    def neighbor_sum(self, values: Tensor, *, weighted: bool = False) -> Tensor:
+        """Sum over each node's neighbours, times the edge weights if asked. [N, ...] -> [N, ...]."""
+        return ops.neighbor_sum(values, self.indptr, self.indices, self.weights if weighted else None)
+
+    def graph_sum(self, values: Tensor) -> Tensor:
+        """Sum over the nodes of each graph. [N, ...] -> [B, ...]."""
+        return ops.segment_sum(values, self.sizes)
+
+    def spread(self, values: Tensor) -> Tensor:
+        """Give every node its graph's value. [B, ...] -> [N, ...]."""
+        return values.repeat_interleave(self.sizes, dim=0, output_size=self.num_rows)
+
+
+class DenseBatch(Batch):
+    """Padded adjacency matrices: the neighbour sum is one batched matrix product, the fast path on a GPU."""
+
+    def __init__(self, sizes: Tensor, adjacency: Tensor, weights: Tensor | None, node_weights: Tensor) -> None:
+        self.num_graphs, self.num_padded, _ = adjacency.shape
+        self.sizes = sizes
+        self.row_starts = torch.arange(self.num_graphs, device=sizes.device) * self.num_padded
+        self.adjacency = adjacency
+        self.weights = weights
+        self.node_weights = node_weights
+        self.degrees = adjacency.sum(2, dtype=torch.float32).view(-1)
+        self.mask = (torch.arange(self.num_padded, device=sizes.device) < sizes[:, None]).view(-1)
+
+    @classmethod
+    def from_graphs(
+        cls, graphs: Sequence[Graph], device: torch.device | str = "cpu", pad_to: int | None = None
+    ) -> "DenseBatch":
+        """Collect graphs on a device, padded to the largest or to `pad_to` nodes."""
+        num_padded = pad_to or max((graph.num_nodes for graph in graphs), default=0)
+        shape = (len(graphs), num_padded, num_padded)
+        adjacency = np.zeros(shape, dtype=np.bool_)
+        has_weights = any(graph.edge_weights is not None for graph in graphs)
+        weights = np.zeros(shape if has_weights else 0, dtype=np.float32)
+        node_weights = np.zeros(shape[:2], dtype=np.float32)
+        for position, graph in enumerate(graphs):
+            u, v = graph.edges.T
+            adjacency[position, u, v] = adjacency[position, v, u] = True
+            if has_weights:
+                given = 1.0 if graph.edge_weights is None else graph.edge_weights
+                weights[position, u, v] = weights[position, v, u] = given
+            node_weights[position, : graph.num_nodes] = _node_weights(graph)
+        # 0 and 1 are exact in bfloat16, which the tensor cores multiply at full speed.
+        dtype = torch.bfloat16 if torch.device(device).type == "cuda" else torch.float32
+        return cls(
+            torch.tensor([graph.num_nodes for graph in graphs], dtype=torch.int64, device=device),
+            torch.from_numpy(adjacency).to(device).to(dtype),
+            torch.from_numpy(weights).to(device) if has_weights else None,
+            torch.from_numpy(node_weights).view(-1).to(device),
+        )
+
+    def select(self, graphs: Tensor) -> "DenseBatch":
+        """The batch of some of these graphs, without leaving the device."""
+        node_weights = self.node_weights.view(self.num_graphs, -1)[graphs].view(-1)
+        weights = None if self.weights is None else self.weights[graphs]
+        return DenseBatch(self.sizes[graphs], self.adjacency[graphs], weights, node_weights)
+
+    def neighbor_sum(self, values: Tensor, *, weighted: bool = False) -> Tensor:
+        """Sum over each node's neighbours, times the edge weights if asked. [N, ...] -> [N, ...]."""
+        matrix = self.weights if weighted and self.weights is not None else self.adjacency
+        return ops.dense_neighbor_sum(values, matrix)
+
+    def graph_sum(self, values: Tensor) -> Tensor:
+        """Sum over the nodes of each graph. [N, ...] -> [B, ...]."""
+        # `where`, not a product: padding may hold anything, even NaN.
+        mask = self.mask.view(-1, *[1] * (values.dim() - 1))
+        masked = torch.where(mask, values, torch.zeros((), dtype=values.dtype, device=values.device))
+        return masked.view(self.num_graphs, self.num_padded, *values.shape[1:]).sum(1)
+
+    def spread(self, values: Tensor) -> Tensor:
+        """Give every node its graph's value. [B, ...] -> [N, ...]."""
+        wide = values[:, None].expand(self.num_graphs, self.num_padded, *values.shape[1:])
+        return wide.reshape(self.num_rows, *values.shape[1:])
+
+
+def make_batch(graphs: Sequence[Graph], device: torch.device | str = "cpu") -> Batch:
+    """Collect graphs in the kind of batch that is faster for them.
+
+    >>> from diffuco.graphs.graph import Graph
+    >>> type(make_batch([Graph.from_edges([(0, 1), (1, 2), (0, 2)])])).__name__
+    'DenseBatch'
+    """
+    largest = max((graph.num_nodes for graph in graphs), default=0)
+    cells = len(graphs) * largest**2
+    entries = 2 * sum(graph.num_edges for graph in graphs)
+    on_gpu = torch.device(device).type == "cuda"
+    dense_pays = on_gpu or (cells > 0 and entries / cells >= DENSE_ABOVE_DENSITY)
+    kind = DenseBatch if dense_pays and 4 * largest**2 <= DENSE_BYTES_PER_GRAPH else SparseBatch
+    return kind.from_graphs(graphs, device)
+
+
+def _node_weights(graph: Graph) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    return np.zeros(graph.num_nodes) if graph.node_weights is None else graph.node_weights

@@ -1,0 +1,173 @@
+"""One validated graph: undirected, simple, with optional weights and the user's own node labels."""
+
+import hashlib
+import warnings
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from diffuco.errors import InputError
+
+MAX_NODES = 2**31 - 1
+
+
+class GraphWarning(UserWarning):
+    """Something in the input was dropped or ignored."""
+
+
+class Csr(NamedTuple):
+    """Symmetric adjacency in compressed rows: the neighbours of node i are `indices[indptr[i]:indptr[i + 1]]`."""
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """An undirected simple graph. Build it with `from_edges`, which sorts, checks and cleans.
+
+    >>> graph = Graph.from_edges([(0, 1), (2, 1)], num_nodes=4)
+    >>> graph
+    Graph(num_nodes=4, num_edges=2)
+    >>> graph.degrees.tolist()
+    [1, 2, 1, 0]
+    """
+
+    num_nodes: int
+    edges: NDArray[np.int64]
+    """[E, 2], each row u < v, rows in lexicographic order, no row twice."""
+    edge_weights: NDArray[np.float64] | None = None
+    """[E], or None: every edge weighs 1."""
+    node_weights: NDArray[np.float64] | None = None
+    """[num_nodes], or None: every node weighs 1 (0 on the diagonal of a QUBO)."""
+    labels: Sequence[Hashable] = ()
+    """The user's names of the nodes; `range(num_nodes)` unless given."""
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.labels:
+            object.__setattr__(self, "labels", range(self.num_nodes))
+        assert len(self.labels) == self.num_nodes
+        assert self.edges.shape == (len(self.edges), 2)
+
+    def __repr__(self) -> str:
+        name = f"name={self.name!r}, " if self.name else ""
+        return f"Graph({name}num_nodes={self.num_nodes}, num_edges={self.num_edges})"
+
+    @classmethod
+    def from_edges(
+        cls,
+        edges: ArrayLike,
+        num_nodes: int | None = None,
+        *,
+        edge_weights: ArrayLike | None = None,
+        node_weights: ArrayLike | None = None,
+        labels: Sequence[Hashable] = (),
+        name: str = "",
+    ) -> "Graph":
+        """Build a graph from pairs of node indices, dropping self-loops and repeated edges with a warning.
+
+        `num_nodes` defaults to the largest index plus one. Of an edge given several times, the first weight is kept.
+        """
+        pairs = _as_pairs(edges)
+        if num_nodes is None:
+            num_nodes = max(int(pairs.max()) + 1 if len(pairs) else 0, len(labels))
+        _check_range(pairs, num_nodes)
+        if labels and len(labels) != num_nodes:
+            raise InputError(f"{len(labels)} labels for {num_nodes} nodes; give one label per node")
+        weights = None if edge_weights is None else _as_weights(edge_weights, len(pairs), "edge")
+        node_values = None if node_weights is None else _as_weights(node_weights, num_nodes, "node")
+
+        pairs = np.sort(pairs, axis=1)
+        kept = np.flatnonzero(pairs[:, 0] != pairs[:, 1])
+        num_loops = len(pairs) - len(kept)
+        keys = pairs[kept, 0] * num_nodes + pairs[kept, 1]
+        _, first = np.unique(keys, return_index=True)
+        num_repeats = len(kept) - len(first)
+        kept = kept[first]
+        if num_loops or num_repeats:
+            warnings.warn(
+                GraphWarning(f"dropped {num_loops} self-loops and {num_repeats} repeated edges"), stacklevel=2
+            )
+        return cls(
+            num_nodes=num_nodes,
+            edges=pairs[kept],
+            edge_weights=None if weights is None else weights[kept],
+            node_weights=node_values,
+            labels=labels,
+            name=name,
+        )
+
+    @property
+    def num_edges(self) -> int:
+        """Number of undirected edges."""
+        return len(self.edges)
+
+    @property
+    def density(self) -> float:
+        """Share of the possible edges that are there; 0 for fewer than two nodes."""
+        possible = self.num_nodes * (self.num_nodes - 1) / 2
+        return self.num_edges / possible if possible else 0.0
+
+    @cached_property
+    def degrees(self) -> NDArray[np.int64]:
+        """Number of neighbours of every node."""
+        return np.bincount(self.edges.ravel(), minlength=self.num_nodes)
+
+    @cached_property
+    def csr(self) -> Csr:
+        """Symmetric adjacency in compressed rows, with weight 1 where the graph has no edge weights."""
+        sources = np.concatenate([self.edges[:, 0], self.edges[:, 1]])
+        targets = np.concatenate([self.edges[:, 1], self.edges[:, 0]])
+        weights = np.ones(self.num_edges) if self.edge_weights is None else self.edge_weights
+        order = np.lexsort((targets, sources))
+        indptr = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.degrees)])
+        return Csr(indptr, targets[order], np.concatenate([weights, weights])[order])
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of nodes, edges and weights: equal for equal graphs, whatever their name and labels.
+
+        >>> Graph.from_edges([(0, 1)]).digest == Graph.from_edges([(1, 0)], name="other").digest
+        True
+        """
+        content = hashlib.sha256(f"{self.num_nodes} {self.num_edges}".encode())
+        content.update(self.edges.astype("<i8").tobytes())
+        for weights in (self.edge_weights, self.node_weights):
+            content.update(b"-" if weights is None else weights.astype("<f8").tobytes())
+        return content.hexdigest()
+
+
+def _as_pairs(edges: ArrayLike) -> NDArray[np.int64]:
+    given: NDArray[Any] = np.asarray(edges)
+    if given.size == 0:
+        return np.empty((0, 2), dtype=np.int64)
+    if given.ndim != 2 or given.shape[1] != 2:
+        raise InputError(f"edges have shape {given.shape}; expected one row of two node indices per edge, [E, 2]")
+    if not np.issubdtype(given.dtype, np.integer):
+        raise InputError(f"edges have type {given.dtype}; expected integer node indices")
+    return given.astype(np.int64)
+
+
+def _check_range(pairs: NDArray[np.int64], num_nodes: int) -> None:
+    if not 0 <= num_nodes <= MAX_NODES:
+        raise InputError(f"a graph of {num_nodes} nodes; expected 0 to {MAX_NODES}")
+    bad = np.flatnonzero((pairs < 0).any(axis=1) | (pairs >= num_nodes).any(axis=1))
+    if len(bad):
+        edge = tuple(pairs[bad[0]].tolist())
+        raise InputError(f"edge {edge} names a node outside 0..{num_nodes - 1}; correct it or raise num_nodes")
+
+
+def _as_weights(weights: ArrayLike, length: int, kind: str) -> NDArray[np.float64]:
+    values = np.asarray(weights, dtype=np.float64)
+    if values.shape != (length,):
+        raise InputError(f"{kind} weights have shape {values.shape}; expected one per {kind}, ({length},)")
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        raise InputError(f"{kind} weight number {bad[0]} is {values[bad[0]]}; weights must be finite")
+    return values

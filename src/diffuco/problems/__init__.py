@@ -1,0 +1,65 @@
+"""The problems DiffUCO solves: one short file each, and the list of all of them."""
+
+import difflib
+
+from diffuco.errors import InputError
+from diffuco.problems.base import CoverForm, Problem, QuadraticForm
+from diffuco.problems.max_clique import MaximumClique
+from diffuco.problems.max_cut import MaximumCut
+from diffuco.problems.mds import MinimumDominatingSet
+from diffuco.problems.mis import MaximumIndependentSet
+from diffuco.problems.mvc import MinimumVertexCover
+from diffuco.problems.qubo import Qubo
+
+__all__ = [
+    "CoverForm",
+    "MaximumClique",
+    "MaximumCut",
+    "MaximumIndependentSet",
+    "MinimumDominatingSet",
+    "MinimumVertexCover",
+    "Problem",
+    "QuadraticForm",
+    "Qubo",
+    "all_problems",
+    "get_problem",
+]
+
+_PROBLEMS: tuple[type[Problem], ...] = (
+    MaximumIndependentSet,
+    MinimumVertexCover,
+    MaximumClique,
+    MaximumCut,
+    MinimumDominatingSet,
+    Qubo,
+)
+
+
+def all_problems() -> list[Problem]:
+    """One of each, with default penalties.
+
+    >>> [problem.name for problem in all_problems()]
+    ['mis', 'mvc', 'max-clique', 'max-cut', 'mds', 'qubo']
+    """
+    return [problem() for problem in _PROBLEMS]
+
+
+def get_problem(name: str, penalty: float | None = None) -> Problem:
+    """The problem of this name, with its default penalty or the one given (above 1, so that minima are feasible).
+
+    >>> get_problem("mis", penalty=1.1)
+    MaximumIndependentSet(penalty=1.1)
+    """
+    by_name = {problem.name: problem for problem in _PROBLEMS}
+    if name not in by_name:
+        close = difflib.get_close_matches(name, by_name, n=1)
+        hint = f"did you mean '{close[0]}'?" if close else f"choose one of {', '.join(by_name)}"
+        raise InputError(f"unknown problem '{name}'; {hint}")
+    kind = by_name[name]
+    if penalty is None:
+        return kind()
+    if not hasattr(kind, "penalty"):
+        raise InputError(f"{name} has no constraints and so no penalty; leave it out")
+    if not penalty > 1:
+        raise InputError(f"penalty {penalty} lets infeasible minima in; give a value above 1")
+    return kind(penalty=penalty)  # type: ignore[call-arg]
