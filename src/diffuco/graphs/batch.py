@@ -62,6 +62,10 @@ class Batch(ABC):
     def spread(self, values: Tensor) -> Tensor:
         """Give every node its graph's value. [B, ...] -> [N, ...]."""
 
+    @abstractmethod
+    def squared_weight_sum(self) -> Tensor:
+        """Sum of the squared weights of each node's edges. [N]."""
+
     def graph_mean(self, values: Tensor) -> Tensor:
         """Mean over the nodes of each graph; 0 for a graph without nodes. [N, ...] -> [B, ...]."""
         counts = self.sizes.clamp(min=1).to(values.dtype)
@@ -112,6 +116,13 @@ class SparseBatch(Batch):
     def neighbor_sum(self, values: Tensor, *, weighted: bool = False) -> Tensor:
         """Sum over each node's neighbours, times the edge weights if asked. [N, ...] -> [N, ...]."""
         return ops.neighbor_sum(values, self.indptr, self.indices, self.weights if weighted else None)
+
+    def squared_weight_sum(self) -> Tensor:
+        """Sum of the squared weights of each node's edges. [N]."""
+        if self.weights is None:
+            return self.degrees
+        ones = torch.ones_like(self.degrees)[:, None]
+        return ops.neighbor_sum(ones, self.indptr, self.indices, self.weights.square())[:, 0]
 
     def graph_sum(self, values: Tensor) -> Tensor:
         """Sum over the nodes of each graph. [N, ...] -> [B, ...]."""
@@ -172,6 +183,10 @@ class DenseBatch(Batch):
         """Sum over each node's neighbours, times the edge weights if asked. [N, ...] -> [N, ...]."""
         matrix = self.weights if weighted and self.weights is not None else self.adjacency
         return ops.dense_neighbor_sum(values, matrix)
+
+    def squared_weight_sum(self) -> Tensor:
+        """Sum of the squared weights of each node's edges. [N]."""
+        return self.degrees if self.weights is None else self.weights.square().sum(2).view(-1)
 
     def graph_sum(self, values: Tensor) -> Tensor:
         """Sum over the nodes of each graph. [N, ...] -> [B, ...]."""

@@ -1,11 +1,15 @@
 """Tensor operations under one name each; this is the only place that decides which implementation serves a device."""
 
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from diffuco.ops import reference
+from diffuco.ops import reference, torch_decode
+from diffuco.ops.adjacency import CsrAdjacency, DenseAdjacency
+
+decoder_override: Literal["numba", "torch"] | None = None
+"""Tests set this to compare the decoders of dense batches on one device."""
 
 
 def neighbor_sum(values: Tensor, indptr: Tensor, indices: Tensor, weights: Tensor | None = None) -> Tensor:
@@ -15,7 +19,7 @@ def neighbor_sum(values: Tensor, indptr: Tensor, indices: Tensor, weights: Tenso
     >>> neighbor_sum(torch.tensor([[1.0], [2.0], [4.0]]), *path).ravel().tolist()
     [2.0, 5.0, 2.0]
     """
-    flat = values.reshape(len(values), -1)
+    flat = values.flatten(1)
     summed: Tensor = _SymmetricNeighborSum.apply(flat, indptr, indices, weights)  # type: ignore[no-untyped-call]
     return summed.view(values.shape)
 
@@ -28,6 +32,48 @@ def dense_neighbor_sum(values: Tensor, adjacency: Tensor) -> Tensor:
 def segment_sum(values: Tensor, lengths: Tensor) -> Tensor:
     """Sum of the rows of each graph. Reference: `reference.segment_sum`."""
     return reference.segment_sum(values, lengths)
+
+
+def decode_quadratic(
+    probs: Tensor,
+    adjacency: CsrAdjacency | DenseAdjacency,
+    *,
+    linear: Tensor,
+    edge: float,
+    pair: float,
+    token_size: int,
+) -> Tensor:
+    """Conditional Expectation for a quadratic energy. Reference: `torch_decode.decode_quadratic`."""
+    if isinstance(adjacency, DenseAdjacency) and _decoder(probs.device) == "torch":
+        return torch_decode.decode_quadratic(probs, adjacency, linear, edge, pair, token_size)
+    # Imported here: numba would double the time the package takes to import.
+    from diffuco.ops import numba_decode
+
+    states = numba_decode.decode_quadratic(probs.cpu(), _csr(adjacency), linear.cpu(), edge, pair, token_size)
+    return states.to(probs.device)
+
+
+def decode_cover(probs: Tensor, adjacency: CsrAdjacency | DenseAdjacency, *, penalty: float, token_size: int) -> Tensor:
+    """Conditional Expectation for a cover energy. Reference: `torch_decode.decode_cover`."""
+    if isinstance(adjacency, DenseAdjacency) and _decoder(probs.device) == "torch":
+        return torch_decode.decode_cover(probs, adjacency, penalty, token_size)
+    from diffuco.ops import numba_decode
+
+    return numba_decode.decode_cover(probs.cpu(), _csr(adjacency), penalty, token_size).to(probs.device)
+
+
+def implementations(device: torch.device) -> dict[str, str]:
+    """Which implementation serves each operation that has several, for `diffuco doctor`."""
+    return {"neighbor sum": "torch", "decode dense": _decoder(device), "decode sparse": "numba"}
+
+
+def _decoder(device: torch.device) -> Literal["numba", "torch"]:
+    return decoder_override or ("torch" if device.type == "cuda" else "numba")
+
+
+def _csr(adjacency: CsrAdjacency | DenseAdjacency) -> CsrAdjacency:
+    # Compressed rows have no GPU kernel yet: they are decoded on the CPU whatever their device.
+    return (adjacency.to_csr() if isinstance(adjacency, DenseAdjacency) else adjacency).cpu()
 
 
 class _SymmetricNeighborSum(torch.autograd.Function):

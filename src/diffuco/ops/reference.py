@@ -19,7 +19,8 @@ def csr_neighbor_sum(values: Tensor, indptr: Tensor, indices: Tensor, weights: T
 def dense_neighbor_sum(values: Tensor, adjacency: Tensor) -> Tensor:
     """The same sum as one matrix product per graph. [N, C] with adjacency [B, P, P], N = B * P -> [N, C]."""
     num_graphs, num_padded, _ = adjacency.shape
-    product = torch.bmm(adjacency.to(values.dtype), values.view(num_graphs, num_padded, -1))
+    columns = values.flatten(1)
+    product = torch.bmm(adjacency.to(values.dtype), columns.view(num_graphs, num_padded, columns.shape[1]))
     return product.view(values.shape)
 
 

@@ -1,0 +1,46 @@
+"""The models that ship with the package, and loading of any model by name or path."""
+
+import difflib
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from diffuco.errors import InputError
+from diffuco.model.checkpoint import Checkpoint, load_checkpoint, read_card
+
+FOLDER = Path(__file__).parent
+
+
+def list_models() -> list[dict[str, Any]]:
+    """The cards of all shipped models: name, problem, what they were trained on, how well they do.
+
+    >>> [card["name"] for card in list_models() if card["problem"] == "mis"]
+    ['mis-rb-small']
+    """
+    return [read_card(path) for path in sorted(FOLDER.glob("*.safetensors"))]
+
+
+def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> Checkpoint:
+    """Load a shipped model by name, or any checkpoint written by `diffuco train` by path.
+
+    >>> load_model("mis-rb-small").problem
+    'mis'
+    """
+    shipped = FOLDER / f"{name_or_path}.safetensors"
+    if shipped.exists():
+        return load_checkpoint(shipped, device)
+    if Path(name_or_path).exists():
+        return load_checkpoint(Path(name_or_path), device)
+    names = [path.stem for path in sorted(FOLDER.glob("*.safetensors"))]
+    close = difflib.get_close_matches(str(name_or_path), names, n=1)
+    hint = f"did you mean '{close[0]}'?" if close else f"give a path or one of {', '.join(names)}"
+    raise InputError(f"unknown model '{name_or_path}'; {hint}")
+
+
+def default_model(problem: str) -> str:
+    """Name of the shipped model for a problem."""
+    for card in list_models():
+        if card["problem"] == problem:
+            return str(card["name"])
+    raise InputError(f"no shipped model solves '{problem}'; train one and give it with --model")

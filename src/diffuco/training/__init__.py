@@ -1,0 +1,1 @@
+"""Training: configurations, recipes, resumable state and the loop."""

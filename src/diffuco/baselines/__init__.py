@@ -1,0 +1,1 @@
+"""Other ways to solve the same problems, to compare with."""

@@ -1,0 +1,92 @@
+"""What a command writes where: results on standard output, everything else on standard error, one line a message."""
+
+import json
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from diffuco.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.progress import Progress
+
+PIPE_WIDTH = 160
+"""Columns of a table that is not shown on a terminal: wide enough that nothing is cut."""
+
+
+def print_result(result: "RenderableType") -> None:
+    """Print text or a table on standard output."""
+    _console().print(result, soft_wrap=isinstance(result, str), markup=False, highlight=False)
+
+
+def print_json(record: Any) -> None:
+    """Print a value as one line of JSON on standard output."""
+    print(json.dumps(record))
+
+
+def print_error(message: object) -> None:
+    """Print `error: ...` as exactly one line on standard error."""
+    _print_line("error", message)
+
+
+def progress_bar() -> "Progress":
+    """A progress bar on standard error, shown only on a terminal and gone when done."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    return Progress(console=console, transient=True, disable=not console.is_terminal)
+
+
+@contextmanager
+def one_line_warnings() -> Iterator[None]:
+    """Show every `GraphWarning` as one line `warning: ...` on standard error; others as Python does."""
+    with warnings.catch_warnings():
+        as_python_does = warnings.showwarning
+
+        def show(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            # Imported here: this must not make `--help` wait for numpy.
+            from diffuco.graphs.graph import GraphWarning
+
+            if issubclass(category, GraphWarning):
+                _print_line("warning", message)
+            else:
+                as_python_does(message, category, filename, lineno, file, line)
+
+        warnings.showwarning = show
+        yield
+
+
+def make_folder(path: Path) -> Path:
+    """Create a folder for results and those above it; one that cannot be created is an InputError."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{path}: no folder can be made here ({error.strerror}); choose another path") from error
+    if not os.access(path, os.W_OK):
+        raise InputError(f"{path}: no permission to write into this folder; choose another path")
+    return path
+
+
+def _print_line(kind: str, message: object) -> None:
+    sys.stdout.flush()
+    print(f"{kind}: {' '.join(str(message).split())}", file=sys.stderr)
+
+
+def _console() -> "Console":
+    from rich.console import Console
+
+    console = Console()
+    return console if console.is_terminal else Console(width=PIPE_WIDTH)

@@ -1,0 +1,87 @@
+"""From what stands on the command line to graphs: files, folders and standard input; a bad one costs only itself."""
+
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from diffuco.cli.console import print_error, progress_bar
+from diffuco.errors import InputError
+
+if TYPE_CHECKING:
+    from diffuco.graphs.graph import Graph
+
+
+@dataclass(frozen=True)
+class LoadedGraph:
+    """A graph, the file as the user named it, and how long reading took."""
+
+    file: str
+    graph: "Graph"
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """All graphs that could be read."""
+
+    graphs: list[LoadedGraph]
+    num_bad: int
+    """Files that could not be read; each was reported on standard error."""
+    is_single: bool
+    """Whether one file with one graph was asked for, not a folder or a list."""
+
+
+def load_inputs(paths: Sequence[Path], file_format: str | None) -> Inputs:
+    """Read every graph of the files and folders; report bad files and go on."""
+    files = [file for path in paths for file in _expand(path, file_format)]
+    graphs: list[LoadedGraph] = []
+    num_bad = 0
+    with progress_bar() as bar:
+        for file in bar.track(files, description="reading") if len(files) > 1 else files:
+            try:
+                graphs += _load(file, file_format)
+            except InputError as error:
+                print_error(error)
+                num_bad += 1
+    is_single = len(paths) == 1 and not paths[0].is_dir() and len(graphs) <= 1
+    return Inputs(graphs, num_bad, is_single)
+
+
+def _expand(path: Path, file_format: str | None) -> Iterator[Path]:
+    """A file as it is; of a folder the files in it that have the suffix of a graph format, sorted."""
+    if not path.is_dir():
+        yield path
+        return
+    from diffuco.graphs.graph import GraphWarning
+
+    files = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
+    readable = files if file_format else [file for file in files if _has_graph_suffix(file)]
+    skipped = [file.name for file in files if file not in set(readable)]
+    if skipped:
+        names = ", ".join(skipped[:3]) + (", ..." if len(skipped) > 3 else "")
+        warnings.warn(GraphWarning(f"{path}: skipped {len(skipped)} files that are no graphs ({names})"), stacklevel=2)
+    if not readable:
+        raise InputError(f"{path}: no graph files in this folder; give another or pass --format")
+    yield from readable
+
+
+def _has_graph_suffix(path: Path) -> bool:
+    from diffuco.graphs.formats import FORMATS
+    from diffuco.graphs.formats.source import without_compression
+
+    name = without_compression(path.name).lower()
+    return any(name.endswith(known.suffixes) for known in FORMATS)
+
+
+def _load(file: Path, file_format: str | None) -> list[LoadedGraph]:
+    from diffuco.graphs.formats import read_graphs
+
+    started = time.perf_counter()
+    graphs = read_graphs(file, file_format)
+    seconds = (time.perf_counter() - started) / max(1, len(graphs))
+    if len(graphs) == 1:
+        return [LoadedGraph(str(file), graphs[0], seconds)]
+    return [LoadedGraph(f"{file}[{number}]", graph, seconds) for number, graph in enumerate(graphs)]

@@ -1,0 +1,69 @@
+"""Where `diffuco solve` puts solutions: the table it prints and the names of the files it writes."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from diffuco.cli.console import make_folder, print_result
+from diffuco.cli.inputs import Inputs
+from diffuco.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+MAX_LABEL_CHARACTERS = 300
+
+
+def solution_paths(inputs: Inputs, output: Path) -> list[Path]:
+    """One path per graph: the file given or, of several graphs, distinct names in the folder given."""
+    if inputs.is_single and not output.is_dir():
+        make_folder(output.absolute().parent)
+        return [output]
+    if output.suffix == ".json" or output.is_file():
+        raise InputError(f"{output}: several graphs are written to a folder, not a file; give the name of a folder")
+    make_folder(output)
+    paths: list[Path] = []
+    for loaded in inputs.graphs:
+        name = loaded.graph.name.replace("/", "-") or "graph"
+        candidates = [f"{name}.sol", *(f"{name}.{number}.sol" for number in range(2, len(inputs.graphs) + 1))]
+        paths.append(next(output / candidate for candidate in candidates if output / candidate not in paths))
+    return paths
+
+
+def print_solutions(records: list[dict[str, Any]], title: str, *, num_samples: int) -> None:
+    """Print a row per graph and, of a single graph, the labels of its solution."""
+    print_result(_table(records, title, num_samples))
+    if len(records) == 1:
+        print_result(_solution_line(records[0]))
+
+
+def _table(records: list[dict[str, Any]], title: str, num_samples: int) -> "Table":
+    from rich.table import Table
+
+    table = Table(title=f"{title}, model {records[0]['model']}", title_justify="left", title_style="bold")
+    table.add_column("graph", overflow="fold")
+    for heading in ("nodes", "edges", "objective", f"mean of {num_samples}", "feasible", "seconds"):
+        table.add_column(heading, justify="right")
+    for record in records:
+        feasible = "yes" if record["feasible"] else f"NO: {record['violations']} violated"
+        mean = sum(record["objectives"]) / len(record["objectives"])
+        table.add_row(
+            record["file"],
+            *(str(record[name]) for name in ("nodes", "edges", "objective")),
+            *(f"{mean:.6g}", feasible, f"{sum(record['seconds'].values()):.2f}"),
+        )
+    return table
+
+
+def _solution_line(record: dict[str, Any]) -> str:
+    from diffuco.solution_files import label_line
+
+    labels, shown, length = record["solution"], [], 0
+    for label in labels:
+        text = label_line(label)
+        length += len(text) + 1
+        if length > MAX_LABEL_CHARACTERS:
+            break
+        shown.append(text)
+    rest = len(labels) - len(shown)
+    more = f" ... and {rest} more (--output FILE or --json gives all)" if rest else ""
+    return f"{len(labels)} nodes: {' '.join(shown)}{more}"

@@ -1,0 +1,95 @@
+"""The forward process p(X_t | X_{t-1}): two noise distributions and the cost each adds to a reverse step (Sec. 3.2).
+
+Legend: B graphs, N rows, S samples. `step` is [S], the diffusion step t in 1..num_steps of every sample.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from diffuco.errors import InputError
+from diffuco.graphs.batch import Batch
+
+
+@dataclass(frozen=True)
+class Noise(ABC):
+    """What the loss needs of a forward process over `num_steps` steps."""
+
+    num_steps: int
+
+    @abstractmethod
+    def expected_cost(
+        self, batch: Batch, x: Tensor, probs: Tensor, energy: Tensor, step: Tensor, temperature: float
+    ) -> Tensor:
+        """-temperature * E[log p(X_t | X_{t-1})] over X_{t-1} ~ probs, without constants. [B, S].
+
+        `x` is the given X_t [N, S] and `energy` is E[H(X_{t-1})] [B, S], so that no noise computes it again.
+        """
+
+
+@dataclass(frozen=True)
+class CategoricalNoise(Noise):
+    """Every variable flips on its own with probability beta_t = 1 / (T - t + 2), whatever the problem."""
+
+    def flip_probability(self, step: Tensor) -> Tensor:
+        """beta_t; one half at t = T, so that X_T is uniform."""
+        return 1.0 / (self.num_steps - step + 2)
+
+    def expected_cost(
+        self, batch: Batch, x: Tensor, probs: Tensor, energy: Tensor, step: Tensor, temperature: float
+    ) -> Tensor:
+        """-temperature * sum_i [P(x_i stays) log(1 - beta) + P(x_i flips) log beta]. [B, S]."""
+        flip = self.flip_probability(step.to(probs.dtype))
+        flips = x * (1 - probs) + (1 - x) * probs
+        return -temperature * batch.graph_sum((1 - flips) * torch.log1p(-flip) + flips * flip.log())
+
+
+@dataclass(frozen=True)
+class ExponentialNoise(CategoricalNoise):
+    """Categorical noise that starts almost silent: beta_t = 0.5 * 2^(-6 (1 - t/T))."""
+
+    def flip_probability(self, step: Tensor) -> Tensor:
+        """beta_t; one half at t = T, so that X_T is uniform."""
+        return 0.5 * 2.0 ** (-6 * (1 - step / self.num_steps))
+
+
+@dataclass(frozen=True)
+class AnnealedNoise(Noise):
+    """Boltzmann distribution at rising temperature, p(X_t | X_{t-1}) ~ exp(-beta_t H(X_t) / temperature).
+
+    The temperature cancels, so that this term guides intermediate steps even when the temperature has reached 0.
+    """
+
+    def energy_weight(self, t: Tensor) -> Tensor:
+        """beta_t = 1 - t/T; zero at t = T, so that X_T is uniform."""
+        return 1.0 - t / self.num_steps
+
+    def expected_cost(
+        self, batch: Batch, x: Tensor, probs: Tensor, energy: Tensor, step: Tensor, temperature: float
+    ) -> Tensor:
+        """beta_{t-1} E[H(X_{t-1})]: given X_t, the factor of the path that step t decides is p(X_{t-1}). [B, S].
+
+        Nothing at t = 1: X_0 has no noise term, its energy enters the loss itself.
+        """
+        weight = self.energy_weight(step.to(energy.dtype) - 1)
+        return torch.where(step > 1, weight, 0.0) * energy
+
+
+NOISES: dict[str, type[Noise]] = {
+    "annealed": AnnealedNoise,
+    "categorical": CategoricalNoise,
+    "exponential": ExponentialNoise,
+}
+
+
+def make_noise(name: str, num_steps: int) -> Noise:
+    """The noise distribution a training configuration names.
+
+    >>> make_noise("annealed", 3).energy_weight(torch.tensor([0, 1, 3])).tolist()
+    [1.0, 0.6666666269302368, 0.0]
+    """
+    if name not in NOISES:
+        raise InputError(f"unknown noise '{name}'; choose one of {', '.join(NOISES)}")
+    return NOISES[name](num_steps)

@@ -1,0 +1,53 @@
+"""The reverse process: from uniform noise X_T, step by step, to a solution X_0 (Sec. 3.1).
+
+Legend: N rows, S samples, R random features per node.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from diffuco.diffusion import mean_field
+from diffuco.graphs.batch import Batch
+
+
+class Denoiser(Protocol):
+    """Anything that turns a noisy state into the logits of the previous one."""
+
+    @property
+    def num_random_features(self) -> int:
+        """R: random numbers each node gets at every step, to tell equal neighbourhoods apart."""
+
+    def __call__(self, batch: Batch, x: Tensor, step: Tensor, features: Tensor) -> Tensor:
+        """Logits of q(X_{t-1} | X_t): states [N, S], steps t [S], random features [N, S, R] -> [N, S]."""
+
+
+class ReverseStep(NamedTuple):
+    """One draw X_{t-1} ~ q(. | X_t)."""
+
+    step: int
+    """t, counted down to 1."""
+    x: Tensor
+    """X_t [N, S]."""
+    features: Tensor
+    """The random features the network saw [N, S, R]; with them the step can be computed again."""
+    logits: Tensor
+    """Of q(X_{t-1} | X_t) [N, S]."""
+    next_x: Tensor
+    """X_{t-1} [N, S]."""
+
+
+def reverse_process(
+    denoiser: Denoiser, batch: Batch, steps: Iterable[int], num_samples: int, generator: torch.Generator
+) -> Iterator[ReverseStep]:
+    """Yield the reverse process along the given steps, which a longer evaluation may repeat."""
+    shape = (batch.num_rows, num_samples)
+    x = mean_field.sample(torch.zeros(shape, device=batch.device), generator)
+    for step in steps:
+        features = torch.randn(*shape, denoiser.num_random_features, generator=generator, device=batch.device)
+        logits = denoiser(batch, x, torch.full((num_samples,), step, device=batch.device), features)
+        next_x = mean_field.sample(logits, generator)
+        yield ReverseStep(step, x, features, logits, next_x)
+        x = next_x

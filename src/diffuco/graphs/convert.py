@@ -1,0 +1,150 @@
+"""Graphs from what users already hold: networkx graphs, matrices, edges or a path, and back to networkx."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from diffuco.errors import InputError
+from diffuco.graphs.formats import read_graph
+from diffuco.graphs.formats.base import unless_all_one
+from diffuco.graphs.graph import Graph
+
+if TYPE_CHECKING:
+    import networkx
+
+
+def as_graph(source: object) -> Graph:
+    """Make a `Graph` of a path, an undirected networkx graph, an adjacency matrix, an edge array or a list of pairs.
+
+    An integer array of two columns is always a list of edges, a 2 by 2 one too; any other square array is an adjacency
+    matrix, dense or `scipy.sparse`, whose entries are the weights. Give a 2 by 2 matrix as floats.
+
+    >>> as_graph([(0, 1), (1, 2)])
+    Graph(num_nodes=3, num_edges=2)
+    >>> as_graph(np.ones((4, 4)) - np.eye(4))
+    Graph(num_nodes=4, num_edges=6)
+    """
+    if isinstance(source, Graph):
+        return source
+    if isinstance(source, str | Path):
+        return read_graph(source)
+    if scipy.sparse.issparse(source):
+        return _from_sparse(source)
+    if isinstance(source, np.ndarray):
+        return _from_array(source)
+    if all(hasattr(source, name) for name in ("nodes", "edges", "is_directed", "is_multigraph")):
+        return _from_networkx(source)
+    if isinstance(source, list | tuple | set | frozenset):
+        return _from_pairs(list(source))
+    raise InputError(
+        f"cannot make a graph of a {type(source).__name__}; give a path, a list of pairs, a networkx graph"
+        " or a square numpy or scipy matrix"
+    )
+
+
+def to_networkx(graph: Graph) -> "networkx.Graph":
+    """Make a networkx graph with the same labels, and the weights as attribute `weight`.
+
+    >>> to_networkx(Graph.from_edges([(0, 1)], edge_weights=[2.5], labels=["a", "b"])).edges(data=True)
+    EdgeDataView([('a', 'b', {'weight': 2.5})])
+    """
+    try:
+        import networkx
+    except ImportError as error:
+        raise InputError("networkx is not installed; run pip install 'diffuco[networkx]'") from error
+    result = networkx.Graph(name=graph.name) if graph.name else networkx.Graph()
+    result.add_nodes_from(graph.labels)
+    ends = [(graph.labels[u], graph.labels[v]) for u, v in graph.edges.tolist()]
+    result.add_edges_from(ends)
+    if graph.node_weights is not None:
+        weights = dict(zip(graph.labels, graph.node_weights.tolist(), strict=True))
+        networkx.set_node_attributes(result, weights, "weight")
+    if graph.edge_weights is not None:
+        networkx.set_edge_attributes(result, dict(zip(ends, graph.edge_weights.tolist(), strict=True)), "weight")
+    return result
+
+
+def _from_networkx(source: Any) -> Graph:
+    """networkx is known by its methods only, so that it need not be installed."""
+    if source.is_directed():
+        raise InputError("a directed networkx graph; give source.to_undirected()")
+    if source.is_multigraph():
+        raise InputError("a networkx multigraph; give networkx.Graph(source)")
+    labels = list(source.nodes)
+    index = {label: position for position, label in enumerate(labels)}
+    edges = [(index[u], index[v]) for u, v in source.edges]
+    return Graph.from_edges(
+        edges,
+        len(labels),
+        edge_weights=_attribute([weight for _, _, weight in source.edges(data="weight")], "an edge"),
+        node_weights=_attribute([weight for _, weight in source.nodes(data="weight")], "a node"),
+        labels=[] if labels == list(range(len(labels))) else labels,
+        name=str(getattr(source, "name", "")),
+    )
+
+
+def _attribute(values: list[Any], owner: str) -> NDArray[np.float64] | None:
+    """Weights where some are given; the others weigh 1, as networkx itself has it."""
+    if all(value is None for value in values):
+        return None
+    try:
+        return unless_all_one(np.array([1.0 if value is None else float(value) for value in values]))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the weight of {owner} is not a number ({error}); give numbers") from error
+
+
+def _from_sparse(source: Any) -> Graph:
+    entries = source.tocoo()
+    _check_matrix(entries.shape, entries.dtype)
+    matrix = entries.tocsr().astype(np.float64)
+    matrix.eliminate_zeros()
+    _check_finite(matrix.data)
+    difference = (matrix - matrix.T).tocoo()
+    _check_symmetric(difference.row[difference.data != 0], difference.col[difference.data != 0])
+    upper = scipy.sparse.triu(matrix).tocoo()
+    return _from_entries(upper.row, upper.col, upper.data, entries.shape[0])
+
+
+def _from_array(source: NDArray[Any]) -> Graph:
+    if source.ndim == 2 and source.shape[1] == 2 and np.issubdtype(source.dtype, np.integer):
+        return Graph.from_edges(source)
+    _check_matrix(source.shape, source.dtype)
+    matrix = source.astype(np.float64)
+    _check_finite(matrix)
+    _check_symmetric(*np.nonzero(matrix != matrix.T))
+    rows, columns = np.nonzero(np.triu(matrix))
+    return _from_entries(rows, columns, matrix[rows, columns], len(matrix))
+
+
+def _from_pairs(pairs: list[Any]) -> Graph:
+    try:
+        edges = np.asarray(pairs)
+    except ValueError as error:
+        raise InputError("a list whose items differ in length; give pairs of node indices") from error
+    return Graph.from_edges(edges)
+
+
+def _from_entries(rows: NDArray[Any], columns: NDArray[Any], values: NDArray[np.float64], num_nodes: int) -> Graph:
+    pairs = np.stack([rows, columns], axis=1).astype(np.int64)
+    return Graph.from_edges(pairs, num_nodes, edge_weights=unless_all_one(values))
+
+
+def _check_matrix(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise InputError(f"an array of shape {shape}; give a square adjacency matrix or integer edges [E, 2]")
+    if dtype.kind not in "biuf":
+        raise InputError(f"a matrix of type {dtype}; give real numbers")
+
+
+def _check_finite(values: NDArray[np.float64]) -> None:
+    if not np.isfinite(values).all():
+        raise InputError("the matrix has an entry that is NaN or infinite; give finite numbers, 0 for no edge")
+
+
+def _check_symmetric(rows: NDArray[Any], columns: NDArray[Any]) -> None:
+    if len(rows):
+        i, j = int(rows[0]), int(columns[0])
+        raise InputError(f"the matrix differs at ({i}, {j}) and ({j}, {i}); give a symmetric matrix")

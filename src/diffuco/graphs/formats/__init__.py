@@ -1,0 +1,137 @@
+"""Reading and writing graphs: one function for all formats, told apart by suffix or name.
+
+The suffix decides, after `.gz`, `.bz2` or `.xz`. Two cases need a look at the file: a `.txt` that begins with a true
+header `N M` is a Gset file (`rudy.looks_like_rudy`), and `X_A.txt` is a TU collection if its graph indicator is beside
+it; any other `.txt` is an edge list.
+"""
+
+import warnings
+from pathlib import Path
+
+from diffuco.errors import InputError
+from diffuco.graphs.formats import (
+    collection,
+    csv_table,
+    dimacs,
+    edge_list,
+    graphml,
+    matrix_market,
+    metis,
+    npz,
+    pace,
+    qubo,
+    rudy,
+)
+from diffuco.graphs.formats.base import Format
+from diffuco.graphs.formats.output import open_for_writing
+from diffuco.graphs.formats.source import Source, without_compression
+from diffuco.graphs.graph import Graph, GraphWarning
+
+__all__ = ["FORMATS", "Format", "read_graph", "read_graphs", "write_graph"]
+
+FORMATS: tuple[Format, ...] = (
+    dimacs.FORMAT,
+    pace.FORMAT,
+    metis.FORMAT,
+    rudy.FORMAT,
+    edge_list.FORMAT,
+    csv_table.FORMAT,
+    matrix_market.FORMAT,
+    graphml.FORMAT,
+    npz.FORMAT,
+    qubo.SPARSE,
+    qubo.QBSOLV,
+    collection.DGCNN,
+    collection.TU,
+)
+
+
+def read_graph(path: str | Path, format: str | None = None) -> Graph:
+    """Read the one graph of a file; `-` is standard input, which needs `format`.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "path.gr"
+    ...     _ = path.write_text("p td 3 2\\n1 2\\n2 3\\n")
+    ...     read_graph(path)
+    Graph(name='path', num_nodes=3, num_edges=2)
+    """
+    graphs = read_graphs(path, format)
+    if len(graphs) != 1:
+        raise InputError(f"{path}: {len(graphs)} graphs; give a file with one, or read them with read_graphs")
+    return graphs[0]
+
+
+def read_graphs(path: str | Path, format: str | None = None) -> list[Graph]:
+    """Read all graphs of a file; those of a collection are named `FILE[0]`, `FILE[1]`, ...
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "two.dgcnn.txt"
+    ...     _ = path.write_text("2\\n1 0\\n0 0\\n2 0\\n0 1 1\\n0 1 0\\n")
+    ...     read_graphs(path)
+    [Graph(name='two.dgcnn[0]', num_nodes=1, num_edges=0), Graph(name='two.dgcnn[1]', num_nodes=2, num_edges=1)]
+    """
+    chosen = _choose_format(path, format)
+    with Source(path) as source:
+        if format is None and _plain_name(path).endswith(".txt"):
+            chosen = _choose_for_txt(source, chosen)
+        return chosen.read(source)
+
+
+def write_graph(graph: Graph, path: str | Path, format: str | None = None) -> None:
+    """Write a graph, compressed if the suffix says so; the file appears whole or not at all.
+
+    Weights and labels that the format cannot hold are left out with a `GraphWarning`.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "edge.clq.gz"
+    ...     write_graph(Graph.from_edges([(0, 1)]), path)
+    ...     read_graph(path)
+    Graph(name='edge', num_nodes=2, num_edges=1)
+    """
+    chosen = _choose_format(path, format)
+    if chosen.write is None:
+        names = ", ".join(known.name for known in FORMATS if known.write)
+        raise InputError(f"{path}: {chosen.name} files can only be read; choose one of {names}")
+    lost = [part for part in ("edge_weights", "node_weights", "labels") if part not in chosen.holds]
+    lost = [part for part in lost if _has(graph, part)]
+    with open_for_writing(path) as out:
+        chosen.write(graph, out)
+    if lost:
+        what = " and ".join(part.replace("_", " ") for part in lost)
+        warnings.warn(GraphWarning(f"{path}: a {chosen.name} file cannot hold {what}, left out"), stacklevel=2)
+
+
+def _choose_format(path: str | Path, name: str | None) -> Format:
+    if name is not None:
+        for known in FORMATS:
+            if known.name == name:
+                return known
+        raise InputError(f"{path}: no format {name!r}; choose one of {', '.join(known.name for known in FORMATS)}")
+    if str(path) == "-":
+        raise InputError("<stdin>: a pipe has no suffix; pass --format (format= in Python)")
+    plain_name = _plain_name(path)
+    matches = [(suffix, known) for known in FORMATS for suffix in known.suffixes if plain_name.endswith(suffix)]
+    if not matches:
+        suffixes = " ".join(suffix for known in FORMATS for suffix in known.suffixes)
+        raise InputError(f"{path}: no format has this suffix; rename it to one of {suffixes}, or pass --format")
+    return max(matches, key=lambda match: len(match[0]))[1]
+
+
+def _choose_for_txt(source: Source, by_suffix: Format) -> Format:
+    if by_suffix is collection.TU and collection.tu_indicator(source.path) is None:
+        by_suffix = edge_list.FORMAT
+    if by_suffix is edge_list.FORMAT and rudy.looks_like_rudy(source):
+        return rudy.FORMAT
+    return by_suffix
+
+
+def _plain_name(path: str | Path) -> str:
+    return without_compression(Path(path).name).lower()
+
+
+def _has(graph: Graph, part: str) -> bool:
+    """Whether leaving this part out loses something; numbers in a row are no labels of the user's."""
+    return not isinstance(graph.labels, range) if part == "labels" else getattr(graph, part) is not None

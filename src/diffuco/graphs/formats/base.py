@@ -1,0 +1,148 @@
+"""What a graph format is, and the steps every reader ends with."""
+
+import re
+import warnings
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diffuco.graphs.formats.source import Source
+from diffuco.graphs.graph import Graph, GraphWarning
+
+MAX_NODES = 50_000_000
+"""More nodes than this are taken for a damaged header, so that no array is sized by a lie."""
+
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,100}")
+
+
+@dataclass(frozen=True)
+class Format:
+    """One file format: how it is recognised, what it can hold, and its reader and writer."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    description: str
+    read: Callable[[Source], list[Graph]]
+    write: Callable[[Graph, BinaryIO], None] | None = None
+    """None: the format is read only."""
+    holds: frozenset[str] = frozenset()
+    """Which of `edge_weights`, `node_weights` and `labels` a file can hold; the writer warns about the others."""
+
+
+class EdgeRows(NamedTuple):
+    """The edges of a file, as many as it has edge lines."""
+
+    pairs: NDArray[np.int64]
+    """[E, 2], node indices counted from 0."""
+    weights: NDArray[np.float64] | None
+    lines: NDArray[np.int64]
+    """[E], the line each edge stands on; 0 where the file has no lines."""
+
+
+class Header(NamedTuple):
+    """The counts a file declares, and the line that declares them."""
+
+    num_nodes: int
+    num_edges: int
+    line: int | None
+
+
+def make_header(source: Source, counts: Sequence[float], line: int | None) -> Header:
+    """The declared counts of nodes and edges, refused where they cannot be true."""
+    for kind, count in zip(("nodes", "edges"), counts, strict=True):
+        if not (count >= 0 and count == np.floor(count) and np.isfinite(count)):
+            raise source.error(f"{count:g} {kind}; write the number of {kind}, a whole number from 0 up", line)
+    if counts[0] > MAX_NODES:
+        raise source.error(f"{counts[0]:.0f} nodes; at most {MAX_NODES} can be read, correct the header", line)
+    return Header(int(counts[0]), int(counts[1]), line)
+
+
+def checked_nodes(
+    source: Source, ids: NDArray[np.float64], lines: NDArray[np.int64], num_nodes: int, *, first: int
+) -> NDArray[np.int64]:
+    """Node numbers counted from `first` as indices counted from 0; `ids` is [E] or [E, 2], one row per line."""
+    rows = ids.reshape(len(lines), 1 if ids.ndim == 1 else 2)
+    with np.errstate(invalid="ignore"):
+        good = (rows >= first) & (rows < num_nodes + first) & (rows == np.floor(rows))
+    bad = np.flatnonzero(~good.all(axis=1))
+    if len(bad):
+        worst = rows[bad[0]][~good[bad[0]]][0]
+        raise source.error(
+            f"{worst:.17g} is not a node; nodes are numbered {first} to {num_nodes + first - 1} here,"
+            " correct the line or the number of nodes",
+            int(lines[bad[0]]),
+        )
+    return ids.astype(np.int64) - first
+
+
+def check_finite(source: Source, weights: NDArray[np.float64], lines: NDArray[np.int64]) -> None:
+    """Refuse NaN and infinity, naming the line."""
+    bad = np.flatnonzero(~np.isfinite(weights))
+    if len(bad):
+        raise source.error(f"weight {weights[bad[0]]}; write a finite number", int(lines[bad[0]]))
+
+
+def check_not_negative(source: Source, weights: NDArray[np.float64], lines: NDArray[np.int64]) -> None:
+    """Refuse negative node weights, which DIMACS and METIS do not have."""
+    bad = np.flatnonzero(weights < 0)
+    if len(bad):
+        raise source.error(
+            f"node weight {weights[bad[0]]:g}; node weights are 0 or more in this format", int(lines[bad[0]])
+        )
+
+
+def unless_all_one(weights: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+    """`None` in place of weights that are all 1, so that a file that writes them out reads as unweighted."""
+    return None if weights is None or bool(np.all(weights == 1)) else weights
+
+
+def as_integers(labels: list[str]) -> list[int] | None:
+    """Labels that are all whole numbers, as numbers; None if some are not, or if `7` and `07` would become one."""
+    if not all(map(_WHOLE_NUMBER.fullmatch, labels)):
+        return None
+    numbers = [int(label) for label in labels]
+    return numbers if len(set(numbers)) == len(numbers) else None
+
+
+def build_graph(
+    source: Source,
+    rows: EdgeRows,
+    num_nodes: int,
+    *,
+    node_weights: NDArray[np.float64] | None = None,
+    labels: Sequence[Hashable] = (),
+    name: str | None = None,
+) -> Graph:
+    """The graph of these edges; self-loops and repeated edges are dropped with a warning that names the file."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", GraphWarning)
+        graph = Graph.from_edges(
+            rows.pairs,
+            num_nodes,
+            edge_weights=unless_all_one(rows.weights),
+            node_weights=node_weights,
+            labels=labels,
+            name=source.name if name is None else name,
+        )
+    for warning in caught:
+        warn(source, str(warning.message))
+    return graph
+
+
+def warn(source: Source, message: str) -> None:
+    """Issue a `GraphWarning` that names the file."""
+    warnings.warn(GraphWarning(f"{source.shown}: {message}"), stacklevel=3)
+
+
+def check_num_edges(source: Source, header: Header, num_lines: int, num_distinct: int) -> None:
+    """The declared number must be that of the edge lines or, as files differ in this, of the distinct edges."""
+    if header.num_edges not in (num_lines, num_distinct):
+        distinct = "" if num_distinct == num_lines else f" ({num_distinct} distinct)"
+        raise source.error(
+            f"{header.num_edges} edges declared, {num_lines}{distinct} found;"
+            " correct the number, or restore the missing end of the file",
+            header.line,
+        )

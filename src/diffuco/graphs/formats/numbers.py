@@ -1,0 +1,184 @@
+"""Lines of numbers, parsed in bulk.
+
+A block of a few MiB is cut into tokens with array operations and its numbers are converted by one numpy call; a line is
+looked at on its own only to say what is wrong with it. Shapes: L lines with data, T numbers of all lines together.
+"""
+
+import re
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diffuco.errors import InputError
+from diffuco.graphs.formats.base import EdgeRows, check_finite, checked_nodes
+from diffuco.graphs.formats.source import Block, Source, quoted
+
+NUMBER = re.compile(rb"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.IGNORECASE)
+_EMPTY_COLUMN = re.compile(rb",[ \t]*[,\r\n]|(^|\n)[ \t]*,")
+_NEWLINE, _SPACE = 10, 32
+_IS_SPACE = np.isin(np.arange(256), np.frombuffer(b" \t\n\v\f\r", dtype=np.uint8))
+
+
+class NotNumericError(InputError):
+    """A token that should be a number is not; formats with string labels then read the file another way."""
+
+
+@dataclass(frozen=True)
+class LineKinds:
+    """How a format marks its lines by their first character."""
+
+    comments: bytes = b"#%"
+    headers: bytes = b""
+    """Lines that begin so are not numbers; they are returned as they are."""
+    tags: bytes = b""
+    """If given, every other line begins with one of these characters on its own, as in `e 1 2`."""
+    keep_blank: bool = False
+    """Whether an empty line is a line of no numbers (METIS) or nothing at all."""
+    commas: bool = False
+    """Whether a comma separates numbers as a blank does."""
+
+
+@dataclass(frozen=True)
+class NumericLines:
+    """The numbers of a file and the lines they stand on."""
+
+    lines: NDArray[np.int64]
+    """[L], line numbers in the file."""
+    counts: NDArray[np.int64]
+    """[L], how many numbers the line has."""
+    values: NDArray[np.float64]
+    """[T]"""
+    tags: NDArray[np.uint8]
+    """[L], first character of the line where the format has tags."""
+    headers: list[tuple[int, bytes]]
+
+    def select(self, chosen: NDArray[np.bool_]) -> "NumericLines":
+        """Only the chosen lines."""
+        values = self.values[np.repeat(chosen, self.counts)]
+        return NumericLines(self.lines[chosen], self.counts[chosen], values, self.tags[chosen], self.headers)
+
+    def without_first(self) -> "NumericLines":
+        """The lines after the first, which is the header in many formats."""
+        start = self.counts[0]
+        return NumericLines(self.lines[1:], self.counts[1:], self.values[start:], self.tags[1:], self.headers)
+
+
+def read_numbers(source: Source, kinds: LineKinds) -> NumericLines:
+    """All lines of numbers in the input."""
+    return _concatenate([_parse_block(source, block, kinds) for block in source.blocks()])
+
+
+def columns(
+    source: Source, table: NumericLines, allowed: Iterable[int], expected: str
+) -> NDArray[np.float64]:  # [L, number of columns]
+    """The numbers as a table; every line must have the same, allowed, number of them."""
+    width = int(table.counts[0]) if len(table.counts) else min(allowed)
+    if width not in allowed:
+        raise source.error(f"{width} columns; expected {expected}", int(table.lines[0]))
+    bad = np.flatnonzero(table.counts != width)
+    if len(bad):
+        raise source.error(
+            f"{table.counts[bad[0]]} columns where the lines before have {width}; expected {expected} on every line",
+            int(table.lines[bad[0]]),
+        )
+    return table.values.reshape(-1, width)
+
+
+def edge_rows(
+    source: Source, table: NumericLines, num_nodes: int, *, first: int, widths: tuple[int, ...] = (2, 3)
+) -> EdgeRows:
+    """Lines `u v [weight]` as edges between nodes numbered from `first`."""
+    cells = columns(source, table, widths, "u v weight" if widths == (3,) else "u v or u v weight")
+    pairs = checked_nodes(source, cells[:, :2], table.lines, num_nodes, first=first)
+    if cells.shape[1] == 2:
+        return EdgeRows(pairs, None, table.lines)
+    weights = np.ascontiguousarray(cells[:, 2])
+    check_finite(source, weights, table.lines)
+    return EdgeRows(pairs, weights, table.lines)
+
+
+def _parse_block(source: Source, block: Block, kinds: LineKinds) -> NumericLines:
+    text = block.text
+    if kinds.commas and b"," in text:
+        if _EMPTY_COLUMN.search(text):
+            raise NotNumericError(f"{source.shown}: a column is empty; fill it")
+        text = text.replace(b",", b" ")
+    characters = np.frombuffer(text, dtype=np.uint8).copy()
+    ends = np.flatnonzero(characters == _NEWLINE)
+    lines = np.arange(len(ends)) + block.first_line
+    is_space = _IS_SPACE[characters]
+    tokens = np.flatnonzero(~is_space & np.concatenate([[True], is_space[:-1]]))
+    next_tokens = np.searchsorted(tokens, ends)
+    counts = np.diff(next_tokens, prepend=0)
+    tags = np.zeros(len(ends), dtype=np.uint8)
+    first_tokens = tokens[(next_tokens - counts)[counts > 0]]
+    tags[counts > 0] = characters[first_tokens]
+
+    special = np.isin(tags, np.frombuffer(kinds.comments + kinds.headers, dtype=np.uint8))
+    headers = []
+    for index in np.flatnonzero(special):
+        start = ends[index - 1] + 1 if index else 0
+        if tags[index] in kinds.headers:
+            headers.append((int(lines[index]), block.text[start : ends[index]].strip()))
+        characters[start : ends[index]] = _SPACE
+    keep = ~special if kinds.keep_blank else ~special & (counts > 0)
+    if kinds.tags:
+        _blank_out_tags(source, kinds, characters, first_tokens[~special[counts > 0]], lines[keep])
+        counts = counts - 1
+    counts = counts[keep]
+    values = _to_numbers(source, characters, int(counts.sum()), block.first_line)
+    return NumericLines(lines[keep], counts, values, tags[keep], headers)
+
+
+def _blank_out_tags(
+    source: Source,
+    kinds: LineKinds,
+    characters: NDArray[np.uint8],
+    positions: NDArray[np.int64],
+    lines: NDArray[np.int64],
+) -> None:
+    """Overwrite the leading character of each line, so that only numbers are left."""
+    known = np.isin(characters[positions], np.frombuffer(kinds.tags, dtype=np.uint8))
+    bad = np.flatnonzero(~known | ~_IS_SPACE[characters[positions + 1]])
+    if len(bad):
+        start = int(positions[bad[0]])
+        token = characters[start : start + 200].tobytes().split()[0]
+        allowed = ", ".join(repr(chr(tag)) for tag in kinds.comments + kinds.headers + kinds.tags)
+        raise source.error(
+            f"a line that begins with {quoted(token)}; lines begin with one of {allowed}", int(lines[bad[0]])
+        )
+    characters[positions] = _SPACE
+
+
+def _to_numbers(source: Source, characters: NDArray[np.uint8], num_tokens: int, first_line: int) -> NDArray[np.float64]:
+    if num_tokens == 0:
+        return np.empty(0)
+    text = characters.tobytes()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", DeprecationWarning)
+            values = np.fromstring(text, dtype=np.float64, sep=" ")
+    except (ValueError, DeprecationWarning):
+        values = np.empty(0)
+    if len(values) == num_tokens:
+        return values
+    for line, content in enumerate(text.split(b"\n"), start=first_line):
+        for token in content.split():
+            if not NUMBER.fullmatch(token):
+                raise NotNumericError(f"{source.shown}:{line}: {quoted(token)} is not a number; correct the line")
+    raise NotNumericError(f"{source.shown}:{first_line}: not all tokens are numbers here; correct the lines")
+
+
+def _concatenate(parts: list[NumericLines]) -> NumericLines:
+    if len(parts) == 1:
+        return parts[0]
+    return NumericLines(
+        np.concatenate([part.lines for part in parts]),
+        np.concatenate([part.counts for part in parts]),
+        np.concatenate([part.values for part in parts]),
+        np.concatenate([part.tags for part in parts]),
+        [header for part in parts for header in part.headers],
+    )

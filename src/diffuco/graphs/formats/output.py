@@ -1,0 +1,106 @@
+"""Writing: whole files at once or not at all, and tables of numbers in bulk."""
+
+import bz2
+import gzip
+import lzma
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diffuco.errors import InputError
+from diffuco.graphs.graph import Graph
+
+_ROWS_PER_PIECE = 100_000
+
+
+@contextmanager
+def open_for_writing(path: str | Path) -> Iterator[BinaryIO]:
+    """A stream that becomes the file `path` when the block ends without error; `-` is standard output."""
+    if str(path) == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    if "\0" in str(path):
+        raise InputError(f"{str(path)!r}: a path cannot have a zero byte; choose another path")
+    try:
+        with _open_file(Path(path)) as stream:
+            yield stream
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror or error}); choose another path") from error
+
+
+@contextmanager
+def _open_file(path: Path) -> Iterator[BinaryIO]:
+    if path.exists() and not path.is_file() and not path.is_dir():  # a device or pipe cannot be replaced
+        with path.open("wb") as stream:
+            yield stream
+        return
+    target = Path(os.path.realpath(path))
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}.unfinished")
+    try:
+        with unfinished.open("wb") as plain, _compressed(plain, target.suffix.lower()) as stream:
+            yield stream
+        os.replace(unfinished, target)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def write_line(out: BinaryIO, text: str) -> None:
+    """Write one line of text."""
+    out.write(f"{text}\n".encode())
+
+
+def write_rows(out: BinaryIO, table: Sequence[NDArray[Any]], *, prefix: str = "", separator: str = " ") -> None:
+    """Write a row per entry of the columns in `table`; whole numbers are written without a decimal point."""
+    whole = [bool(np.all((column == np.floor(column)) & (np.abs(column) < 2**53))) for column in table]
+    template = prefix + separator.join("%d" if is_whole else "%r" for is_whole in whole) + "\n"
+    for start in range(0, len(table[0]), _ROWS_PER_PIECE):
+        piece = [column[start : start + _ROWS_PER_PIECE].tolist() for column in table]
+        cells = [cell for row in zip(*piece, strict=True) for cell in row]
+        out.write((template * len(piece[0]) % tuple(cells)).encode())
+
+
+def number_texts(column: NDArray[Any]) -> list[str]:
+    """Numbers as text, whole ones without a decimal point; reading them gives the same numbers."""
+    return [str(int(value)) if value == int(value) and abs(value) < 2**53 else repr(value) for value in column.tolist()]
+
+
+def edge_columns(graph: Graph, *, first: int) -> list[NDArray[Any]]:
+    """The columns `u v [weight]` with nodes counted from `first`."""
+    ends = [graph.edges[:, 0] + first, graph.edges[:, 1] + first]
+    return ends if graph.edge_weights is None else [*ends, graph.edge_weights]
+
+
+def text_labels(graph: Graph, is_allowed: Callable[[str], bool], remedy: str) -> list[str]:
+    """The labels as text, refused where the file would not give them back."""
+    labels = [str(label) for label in graph.labels]
+    for label in labels:
+        if not is_allowed(label):
+            raise InputError(f"the node label {label!r} cannot be written in this format; {remedy}")
+    if len(set(labels)) < len(labels):
+        raise InputError("two node labels are the same when written as text; rename one")
+    return labels
+
+
+def require_weights_not_negative(node_weights: NDArray[np.float64]) -> None:
+    """Refuse to write node weights that the reader of the format would refuse."""
+    if len(node_weights) and node_weights.min() < 0:
+        raise InputError(f"node weight {node_weights.min():g}; this format has none below 0, write .graphml or .npz")
+
+
+def _compressed(plain: BinaryIO, suffix: str) -> BinaryIO:
+    if suffix == ".gz":
+        return cast("BinaryIO", gzip.GzipFile(filename="", fileobj=plain, mode="wb", compresslevel=6, mtime=0))
+    if suffix == ".bz2":
+        return cast("BinaryIO", bz2.BZ2File(plain, "wb"))
+    if suffix == ".xz":
+        return cast("BinaryIO", lzma.LZMAFile(plain, "wb"))
+    return plain

@@ -1,0 +1,71 @@
+"""Rudy and Gset MaxCut files: a line `N M`, then `u v [weight]` per edge, nodes from 1.
+
+Gset files are named `G1.txt`, and `.txt` is otherwise an edge list; `looks_like_rudy` tells the two apart.
+"""
+
+from typing import BinaryIO
+
+import numpy as np
+
+from diffuco.errors import InputError
+from diffuco.graphs.formats.base import Format, build_graph, check_num_edges, warn
+from diffuco.graphs.formats.headers import counts_line
+from diffuco.graphs.formats.numbers import LineKinds, edge_rows, read_numbers
+from diffuco.graphs.formats.output import edge_columns, write_line, write_rows
+from diffuco.graphs.formats.source import Source
+from diffuco.graphs.graph import Graph
+
+
+def read(source: Source) -> list[Graph]:
+    """The one graph of a rudy file."""
+    header, table = counts_line(source, read_numbers(source, LineKinds()))
+    rows = edge_rows(source, table, header.num_nodes, first=1)
+    graph = build_graph(source, rows, header.num_nodes, labels=range(1, header.num_nodes + 1))
+    check_num_edges(source, header, len(rows.pairs), graph.num_edges)
+    return [graph]
+
+
+def looks_like_rudy(source: Source) -> bool:
+    """Whether a `.txt` file begins with a header `N M` instead of an edge.
+
+    It does if its very first line is two positive whole numbers and either the next line has three columns, which
+    no edge list mixes, or all lines have two and the header is true: M more lines, all of nodes 1 to N. An edge
+    list of few edges can meet that by chance, so the second case is taken with a warning unless M exceeds N.
+    """
+    start = next(source.blocks()).text.split(b"\n", 2)
+    if len(start) < 3 or not all(word.isdigit() for word in start[0].split()):
+        return False
+    widths = [len(line.split()) for line in start[:2]]
+    if widths[0] != 2 or widths[1] not in (2, 3):
+        return False
+    if widths[1] == 3:
+        return True
+    num_nodes, num_edges = (float(word) for word in start[0].split())
+    try:
+        table = read_numbers(source, LineKinds()).without_first()
+    except InputError:
+        return False
+    if len(table.lines) != num_edges or not np.all(table.counts == 2):
+        return False
+    if not np.all((table.values >= 1) & (table.values <= num_nodes)):
+        return False
+    if num_edges <= num_nodes:
+        warn(source, "line 1 is read as the numbers of nodes and edges; pass --format edge-list if it is an edge")
+    return True
+
+
+def write(graph: Graph, out: BinaryIO) -> None:
+    """Write `graph` with nodes numbered from 1 and a weight on every line."""
+    write_line(out, f"{graph.num_nodes} {graph.num_edges}")
+    weights = np.ones(graph.num_edges) if graph.edge_weights is None else graph.edge_weights
+    write_rows(out, [*edge_columns(graph, first=1)[:2], weights])
+
+
+FORMAT = Format(
+    "rudy",
+    (".mc", ".rud", ".rudy"),
+    "Gset, rudy and Biq Mac MaxCut files: 'N M', then 'u v weight' lines, nodes from 1 (also Gset's .txt)",
+    read,
+    write,
+    frozenset({"edge_weights"}),
+)

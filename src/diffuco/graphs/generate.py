@@ -1,0 +1,116 @@
+"""Random graphs: RB, Barabási-Albert, Erdős-Rényi and random QUBOs.
+
+Every function is pure: the same parameters and the same state of `rng` give the same graph on every machine.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diffuco.errors import InputError
+from diffuco.graphs.graph import Graph
+
+GENERATOR_VERSION = 1
+"""Part of every cache file's name; raise it whenever a generator or a named dataset gives different graphs."""
+
+MAX_QUBO_WEIGHT = 100
+
+
+def rb_graph(num_cliques: int, clique_size: int, tightness: float, rng: np.random.Generator) -> Graph:
+    """Model RB: cliques, with random edges between random pairs of them; the cliques bound every independent set.
+
+    With n cliques of k nodes and tightness p, let a = ln k / ln n and r = -a / ln(1 - p). There are int(r n ln n - 1)
+    draws; each picks an ordered pair of different cliques (i, j) and, of the k^2 ordered pairs of nodes between them
+    not yet drawn in that orientation, int(p n^(2a)) or all that are left. A pair of nodes drawn in both orientations is
+    one edge. The benchmark depends on this: excluding both orientations makes its graphs measurably harder.
+
+    The exponents cancel: r n ln n = -n ln k / ln(1 - p) and n^(2a) = k^2, which is how they are computed, free of
+    rounding that could differ between machines. No node is isolated because a clique has at least two nodes.
+
+    >>> rb_graph(10, 4, 0.5, np.random.default_rng(0))
+    Graph(num_nodes=40, num_edges=204)
+    """
+    _require(num_cliques >= 2, f"{num_cliques} cliques in an RB graph; expected 2 or more")
+    _require(clique_size >= 2, f"RB cliques of size {clique_size}; expected 2 or more")
+    _require(0 < tightness <= 1, f"RB tightness {tightness}; expected above 0 and at most 1")
+    from diffuco.graphs.kernels import rb_edges
+
+    pairs_per_draw = int(tightness * clique_size**2)
+    num_draws = 0
+    if tightness < 1 and pairs_per_draw > 0:
+        num_draws = max(0, int(-num_cliques * math.log(clique_size) / math.log1p(-tightness) - 1))
+    return Graph(num_cliques * clique_size, rb_edges(num_cliques, clique_size, num_draws, pairs_per_draw, rng))
+
+
+def ba_graph(num_nodes: int, attachments: int, rng: np.random.Generator) -> Graph:
+    """Barabási-Albert: from a star of `attachments + 1` nodes, every new node joins `attachments` older ones.
+
+    The older nodes are different ones, each drawn with probability proportional to its degree.
+
+    >>> ba_graph(100, 4, np.random.default_rng(0))
+    Graph(num_nodes=100, num_edges=384)
+    """
+    _require(
+        1 <= attachments < num_nodes,
+        f"{attachments} attachments in a BA graph of {num_nodes} nodes; expected at least 1 and fewer than the nodes",
+    )
+    from diffuco.graphs.kernels import ba_edges
+
+    return Graph(num_nodes, ba_edges(num_nodes, attachments, rng))
+
+
+def er_graph(num_nodes: int, edge_probability: float, rng: np.random.Generator) -> Graph:
+    """Erdős-Rényi G(n, p): every pair of nodes is an edge independently with the same probability.
+
+    >>> er_graph(100, 0.1, np.random.default_rng(0))
+    Graph(num_nodes=100, num_edges=450)
+    """
+    return Graph(num_nodes, _random_pairs(num_nodes, edge_probability, rng))
+
+
+def random_qubo(num_nodes: int, density: float, rng: np.random.Generator) -> Graph:
+    """A QUBO of the kind J. E. Beasley's benchmark uses: integer coefficients uniform in -100..100.
+
+    `node_weights` hold the diagonal and `edge_weights` the pairs, of which a share `density` is present; those are
+    never zero, as a pair of weight zero would be no edge.
+
+    >>> random_qubo(50, 0.1, np.random.default_rng(0))
+    Graph(num_nodes=50, num_edges=106)
+    """
+    edges = _random_pairs(num_nodes, density, rng)
+    diagonal = rng.integers(-MAX_QUBO_WEIGHT, MAX_QUBO_WEIGHT, num_nodes, endpoint=True)
+    pairs = rng.integers(-MAX_QUBO_WEIGHT, MAX_QUBO_WEIGHT, len(edges))
+    pairs += pairs >= 0
+    return Graph(num_nodes, edges, pairs.astype(np.float64), diagonal.astype(np.float64))
+
+
+def _random_pairs(num_nodes: int, probability: float, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Each pair u < v with the given probability, sorted, in time proportional to the pairs that are present."""
+    _require(num_nodes >= 0, f"a graph of {num_nodes} nodes; expected 0 or more")
+    _require(0 <= probability <= 1, f"edge probability {probability}; expected 0 to 1")
+    row_starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.arange(num_nodes - 1, 0, -1))])
+    present = _bernoulli_successes(int(row_starts[-1]), probability, rng)
+    row_lengths = np.diff(np.searchsorted(present, row_starts))
+    first = np.repeat(np.arange(len(row_lengths)), row_lengths)
+    return np.stack([first, present - row_starts[first] + first + 1], axis=1)
+
+
+def _bernoulli_successes(num_trials: int, probability: float, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Indices of the successes, found by their distances, which are geometric: failures cost nothing."""
+    if num_trials == 0 or probability == 0:
+        return np.empty(0, dtype=np.int64)
+    expected = num_trials * probability
+    chunk_size = int(expected + 4 * math.sqrt(expected)) + 1
+    chunks = [np.full(1, -1, dtype=np.int64)]
+    while chunks[-1][-1] < num_trials:
+        # Clipped, as a distance for a tiny probability can be near the largest integer and the sum would overflow.
+        distances = np.minimum(rng.geometric(probability, chunk_size), num_trials + 1)
+        chunks.append(chunks[-1][-1] + np.cumsum(distances))
+    successes = np.concatenate(chunks[1:])
+    return successes[: np.searchsorted(successes, num_trials)]
+
+
+def _require(condition: bool, complaint: str) -> None:
+    if not condition:
+        raise InputError(complaint)

@@ -1,0 +1,116 @@
+"""The graph neural network q(X_{t-1} | X_t) (App. C.4), which sees a graph, a state and a step, never the problem.
+
+Legend: B graphs, N rows, S samples, F hidden features, R random features.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from diffuco.graphs.batch import Batch
+
+
+@dataclass(frozen=True)
+class GnnConfig:
+    """The network's shape."""
+
+    num_steps: int
+    """T: diffusion steps it is trained for, the length of the one-hot step encoding."""
+    num_layers: int = 8
+    """Message-passing layers (the paper: 4 to 8)."""
+    num_hidden: int = 64
+    """n_h = 64 in all of the paper's experiments."""
+    num_random_features: int = 5
+    """Random node features at every step; 5 on RB graphs in App. C.5."""
+    weighted: bool = False
+    """Whether messages are scaled by edge weights and nodes see their own weight (QUBO)."""
+
+
+class Gnn(nn.Module):
+    """Encoder, message-passing layers and a three-layer head that gives one logit per node."""
+
+    def __init__(self, config: GnnConfig) -> None:
+        super().__init__()
+        self.config = config
+        hidden = config.num_hidden
+        self.encode_node = nn.Linear(1 + config.weighted + config.num_random_features, hidden)
+        self.encode_step = nn.Linear(config.num_steps, hidden, bias=False)
+        self.layers = nn.ModuleList(MessageLayer(hidden, config.weighted) for _ in range(config.num_layers))
+        self.head = nn.Sequential(
+            *(nn.Linear(hidden, hidden), nn.ReLU(), nn.LayerNorm(hidden)),
+            *(nn.Linear(hidden, hidden), nn.ReLU(), nn.LayerNorm(hidden)),
+            nn.Linear(hidden, 1),
+        )
+
+    @property
+    def num_random_features(self) -> int:
+        """R: random numbers each node gets at every step."""
+        return self.config.num_random_features
+
+    def forward(self, batch: Batch, x: Tensor, step: Tensor, features: Tensor) -> Tensor:
+        """Logits of X_{t-1}: states [N, S], steps t in 1..T [S], random features [N, S, R] -> [N, S]."""
+        inputs = [2 * x[..., None] - 1, features]
+        scale = None
+        if self.config.weighted:
+            scale = weight_scale(batch)
+            inputs.append((batch.node_weights / scale)[:, None, None].expand(*x.shape, 1))
+        one_hot = F.one_hot(step - 1, self.config.num_steps).to(x.dtype)
+        h = self.encode_node(torch.cat(inputs, dim=-1)) + self.encode_step(one_hot)  # [N, S, F]
+        for layer in self.layers:
+            h = layer(batch, h, scale)
+        logits: Tensor = self.head(h).squeeze(-1)
+        return logits.float() if logits.dtype == torch.bfloat16 else logits
+
+
+class MessageLayer(nn.Module):
+    """h' = LayerNorm(W h + MLP([h, GraphNorm(sum of neighbours' messages / sqrt(degree))]))."""
+
+    def __init__(self, num_hidden: int, weighted: bool) -> None:
+        super().__init__()
+        self.weighted = weighted
+        self.message = nn.Linear(num_hidden, num_hidden, bias=False)
+        self.message_norm = GraphNorm(num_hidden)
+        self.skip = nn.Linear(num_hidden, num_hidden, bias=False)
+        self.node_mlp = nn.Sequential(
+            *(nn.Linear(2 * num_hidden, num_hidden), nn.ReLU(), nn.LayerNorm(num_hidden)),
+            *(nn.Linear(num_hidden, num_hidden), nn.ReLU()),
+        )
+        self.norm = nn.LayerNorm(num_hidden)
+
+    def forward(self, batch: Batch, h: Tensor, scale: Tensor | None) -> Tensor:
+        """One round of messages; `scale` [N] divides edge weights where the network uses them. [N, S, F]."""
+        divisor = batch.degrees.clamp(min=1).sqrt()
+        if scale is not None:
+            divisor = divisor * scale
+        summed = batch.neighbor_sum(self.message(h), weighted=self.weighted)
+        aggregated = self.message_norm(batch, summed * (1 / divisor)[:, None, None].to(summed.dtype))
+        out: Tensor = self.norm(self.skip(h) + self.node_mlp(torch.cat([h, aggregated.to(h.dtype)], dim=-1)))
+        return out
+
+
+class GraphNorm(nn.Module):
+    """Normalise every feature over the nodes of one graph and sample, with a learnable share of the mean removed."""
+
+    def __init__(self, num_features: int) -> None:
+        super().__init__()
+        self.mean_scale = nn.Parameter(torch.ones(num_features))
+        self.scale = nn.Parameter(torch.ones(num_features))
+        self.shift = nn.Parameter(torch.zeros(num_features))
+
+    def forward(self, batch: Batch, values: Tensor) -> Tensor:
+        """[N, S, F] -> [N, S, F]; statistics at least in single precision."""
+        values = values.float() if values.dtype == torch.bfloat16 else values
+        centred = values - batch.spread(self.mean_scale * batch.graph_mean(values))
+        variance = batch.graph_mean(centred.square())
+        return centred * batch.spread(self.scale * (variance + 1e-5).rsqrt()) + self.shift
+
+
+def weight_scale(batch: Batch) -> Tensor:
+    """Root mean square of each graph's node and edge weights: answers do not change when all weights double. [N]."""
+    squares = batch.node_weights.square()
+    squares = squares + 0.5 * batch.squared_weight_sum()
+    counts = batch.graph_sum((1 + 0.5 * batch.degrees)[:, None])
+    mean = batch.graph_sum(squares[:, None]) / counts.clamp(min=1)
+    return batch.spread(mean.clamp(min=1e-12).sqrt())[:, 0]

@@ -1,0 +1,60 @@
+"""Which nodes of many graphs are adjacent, as tensors: compressed rows or padded matrices.
+
+Legend: B graphs, N rows (padding included where dense), E directed edges, P padded nodes per graph.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+class CsrAdjacency(NamedTuple):
+    """Compressed rows: the neighbours of row i are `indices[indptr[i]:indptr[i + 1]]`, themselves rows."""
+
+    row_starts: Tensor
+    """[B] first row of each graph."""
+    sizes: Tensor
+    """[B] nodes of each graph; rows beyond them are padding."""
+    indptr: Tensor
+    """[N + 1]"""
+    indices: Tensor
+    """[E]"""
+    weights: Tensor | None
+    """[E], or None: every edge weighs 1."""
+
+    def cpu(self) -> "CsrAdjacency":
+        """The same in main memory."""
+        weights = None if self.weights is None else self.weights.cpu()
+        return CsrAdjacency(self.row_starts.cpu(), self.sizes.cpu(), self.indptr.cpu(), self.indices.cpu(), weights)
+
+
+class DenseAdjacency(NamedTuple):
+    """One padded matrix per graph, zero where there is no edge and in the padding."""
+
+    sizes: Tensor
+    """[B] nodes of each graph."""
+    matrix: Tensor
+    """[B, P, P] edge weights, or 0 and 1."""
+
+    def to_csr(self) -> CsrAdjacency:
+        """The same edges in compressed rows, in main memory; padding rows have no neighbours.
+
+        >>> DenseAdjacency(torch.tensor([2]), torch.tensor([[[0.0, 3.0], [3.0, 0.0]]])).to_csr().indices.tolist()
+        [1, 0]
+        """
+        num_graphs, num_padded, _ = self.matrix.shape
+        # numpy finds them three times as fast as torch on a CPU.
+        cells = torch.from_numpy(np.flatnonzero((self.matrix != 0).cpu().numpy()))
+        row_starts = torch.arange(num_graphs) * num_padded
+        indptr = torch.searchsorted(cells, torch.arange(num_graphs * num_padded + 1) * num_padded)
+        # A cell's number minus this is the neighbour's row: P cells for each row before, less the rows of other graphs.
+        before = torch.arange(num_graphs * num_padded) * num_padded - row_starts.repeat_interleave(num_padded)
+        return CsrAdjacency(
+            row_starts,
+            self.sizes.cpu(),
+            indptr,
+            cells - before.repeat_interleave(indptr.diff(), output_size=len(cells)),
+            self.matrix.view(-1)[cells.to(self.matrix.device)].cpu(),
+        )

@@ -1,0 +1,153 @@
+"""Pictures of solved graphs (the extra `plot`): nodes and edges, or the adjacency matrix of a large graph."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diffuco.errors import InputError
+from diffuco.graphs.formats.output import open_for_writing
+from diffuco.graphs.graph import Graph
+from diffuco.solution import Solution, as_count
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MAX_DRAWN_NODES = 2000
+MAX_DRAWN_EDGES = 20_000
+MAX_MATRIX_EDGES = 5_000_000
+
+RED, BLUE, GREY, INK = "#d1495b", "#9fb4c7", "#5b6b7a", "#22303c"
+NAMES = {
+    "mis": "Independent set of",
+    "mvc": "Vertex cover of",
+    "max-clique": "Clique of",
+    "max-cut": "Cut of",
+    "mds": "Dominating set of",
+    "qubo": "QUBO value",
+}
+"""What was found, without a claim that it is the largest or smallest."""
+
+
+def plot_solution(solution: Solution, path: str | Path) -> None:
+    """Draw a solution to a file in the format of its suffix.
+
+    Chosen nodes are red. Edges that make the solution what it is are drawn strong: those of a cut, inside a clique, or
+    from a dominating set. A large graph is drawn as its adjacency matrix, chosen nodes first.
+    """
+    figure_class = check_plot_path(path)
+    graph = solution.graph
+    if graph.num_edges > MAX_MATRIX_EDGES:
+        raise InputError(f"{graph.num_edges} edges are too many to draw; the limit is {MAX_MATRIX_EDGES}, drop --plot")
+    figure = figure_class(figsize=(8, 8.4), layout="constrained")
+    axes = figure.add_subplot()
+    if graph.num_nodes <= MAX_DRAWN_NODES and graph.num_edges <= MAX_DRAWN_EDGES:
+        _draw_nodes_and_edges(axes, solution)
+    else:
+        _draw_matrix(axes, solution)
+    figure.suptitle(_title(solution), fontsize=13, x=0.02, ha="left", color=INK)
+    with open_for_writing(path) as out:
+        figure.savefig(out, format=Path(path).suffix.lower().removeprefix("."), dpi=160)
+
+
+def check_plot_path(path: str | Path) -> Any:
+    """Matplotlib's Figure class, which needs no display; InputError where the file could not be drawn."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise InputError("pictures need matplotlib; pip install 'diffuco[plot]'") from None
+    known = FigureCanvasAgg.get_supported_filetypes()
+    if Path(path).suffix.lower().removeprefix(".") not in known:
+        raise InputError(f"{path}: no picture format has this suffix; end it in one of .{' .'.join(sorted(known))}")
+    if not Path(path).absolute().parent.is_dir():
+        raise InputError(f"{path}: the folder does not exist; create it or choose another path")
+    return Figure
+
+
+def spring_layout(graph: Graph, *, iterations: int = 80, seed: int = 0) -> NDArray[np.float64]:
+    """Positions [num_nodes, 2] where edges pull and all pairs push (Fruchterman and Reingold), in the unit disc."""
+    rng = np.random.default_rng(seed)
+    num_nodes = graph.num_nodes
+    places = rng.uniform(-1, 1, (num_nodes, 2))
+    if num_nodes < 2:
+        return np.zeros((num_nodes, 2))
+    spacing = 1 / np.sqrt(num_nodes)
+    u, v = graph.edges.T
+    # Dense graphs would collapse: an edge of two busy nodes pulls less.
+    strength = 1 / np.sqrt(np.maximum(1, np.minimum(graph.degrees[u], graph.degrees[v])))
+    for step in 0.2 * (1 - np.arange(iterations) / iterations):
+        push = _push(places, spacing)
+        offset = places[u] - places[v]
+        pull = offset * (strength * np.hypot(*offset.T) / spacing)[:, None]
+        force = push - 1.5 * places
+        for axis in (0, 1):
+            force[:, axis] -= np.bincount(u, pull[:, axis], num_nodes) - np.bincount(v, pull[:, axis], num_nodes)
+        length = np.maximum(np.hypot(*force.T), 1e-9)
+        places += force * (np.minimum(length, step) / length)[:, None]
+    places -= places.mean(axis=0)
+    scaled: NDArray[np.float64] = places / max(1e-9, float(np.hypot(*places.T).max()))
+    return scaled
+
+
+def _push(places: NDArray[np.float64], spacing: float) -> NDArray[np.float64]:
+    """Sum over the other nodes of offset / distance^2, by matrix products: no [N, N, 2] array is made."""
+    squares = (places**2).sum(axis=1)
+    inverse = squares[:, None] + squares[None, :] - 2 * places @ places.T
+    np.maximum(inverse, 1e-6, out=inverse)
+    np.reciprocal(inverse, out=inverse)
+    np.fill_diagonal(inverse, 0)
+    push: NDArray[np.float64] = spacing**2 * (places * inverse.sum(axis=1)[:, None] - inverse @ places)
+    return push
+
+
+def _draw_nodes_and_edges(axes: "Axes", solution: Solution) -> None:
+    from matplotlib.collections import LineCollection
+
+    graph, chosen = solution.graph, solution.chosen
+    places = spring_layout(graph)
+    lines = places[graph.edges]  # [E, 2, 2]
+    strong = _strong_edges(solution)
+    faint = float(np.clip(25 / max(1, graph.num_edges) ** 0.6, 0.06, 0.6))
+    axes.add_collection(LineCollection(list(lines[~strong]), colors=GREY, linewidths=0.6, alpha=faint, zorder=1))
+    width, opacity = (1.2, 0.7) if strong.sum() < 500 else (0.7, 0.4)
+    axes.add_collection(LineCollection(list(lines[strong]), colors=RED, linewidths=width, alpha=opacity, zorder=2))
+    size = float(np.clip(9000 / max(1, graph.num_nodes), 6, 220))
+    for nodes, color, growth, order in ((~chosen, BLUE, 1.0, 3), (chosen, RED, 1.6, 4)):
+        x, y = places[nodes].T
+        axes.scatter(x, y, s=growth * size, c=color, edgecolors="white", linewidths=0.6, zorder=order)
+    axes.set(xlim=(-1.06, 1.06), ylim=(-1.06, 1.06), aspect="equal")
+    axes.axis("off")
+
+
+def _strong_edges(solution: Solution) -> NDArray[np.bool_]:
+    """The edges that show what the solution is: cut, inside the clique, dominating, or violated. [E]."""
+    num_chosen_ends = solution.chosen[solution.graph.edges].sum(axis=1)
+    wanted = {"max-cut": 1, "mds": 1, "mvc": 0}.get(solution.problem, 2)
+    strong: NDArray[np.bool_] = num_chosen_ends == wanted
+    return strong
+
+
+def _draw_matrix(axes: "Axes", solution: Solution) -> None:
+    graph, chosen = solution.graph, solution.chosen
+    order = np.argsort(~chosen, kind="stable")
+    position = np.empty(graph.num_nodes, dtype=np.int64)
+    position[order] = np.arange(graph.num_nodes)
+    rows, columns = position[graph.edges].T
+    size = float(np.clip(2e5 / max(1, graph.num_edges), 0.05, 4))
+    for x, y in ((rows, columns), (columns, rows)):
+        axes.scatter(x, y, s=size, c=GREY, marker="s", linewidths=0, rasterized=True)
+    num_chosen = int(chosen.sum())
+    for line in (axes.axhline, axes.axvline):
+        line(num_chosen - 0.5, color=RED, linewidth=1)
+    axes.set(xlim=(-0.5, graph.num_nodes - 0.5), ylim=(graph.num_nodes - 0.5, -0.5), aspect="equal")
+    axes.set_xlabel(f"adjacency matrix, the {num_chosen} chosen nodes first", color=GREY)
+
+
+def _title(solution: Solution) -> str:
+    graph = solution.graph
+    feasible = "feasible" if solution.feasible else f"NOT feasible: {solution.violations} violated"
+    name = f"{graph.name}: " if graph.name else ""
+    size = f"{graph.num_nodes} nodes, {graph.num_edges} edges"
+    return f"{NAMES[solution.problem]} {as_count(solution.objective)}, {feasible}\n{name}{size}"

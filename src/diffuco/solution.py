@@ -1,0 +1,73 @@
+"""The result of a solve: the best sample, checked independently, with everything needed to reproduce it."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diffuco.graphs.graph import Graph
+from diffuco.verification import verify
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """The best solution found for one graph. Nothing here claims optimality.
+
+    `objective` and `feasible` are recomputed from the graph by code that shares nothing with the solver.
+    """
+
+    problem: str
+    graph: Graph = field(repr=False)
+    chosen: NDArray[np.bool_] = field(repr=False)
+    """[num_nodes] the nodes in the solution; for a cut, one of its sides."""
+    energies: list[float] = field(repr=False)
+    """H of every sample after decoding, in the order drawn."""
+    objectives: list[float] = field(repr=False)
+    """What the user counts, of every sample after decoding."""
+    model: str
+    seed: int
+    seconds: dict[str, float] = field(repr=False)
+    """Time for `load`, `sample` and `decode`; of a batch, this graph's share."""
+    objective: float = field(init=False)
+    feasible: bool = field(init=False)
+    violations: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        verdict = verify(self.problem, self.graph, self.chosen)
+        object.__setattr__(self, "objective", verdict.objective)
+        object.__setattr__(self, "feasible", verdict.feasible)
+        object.__setattr__(self, "violations", verdict.violations)
+
+    @property
+    def nodes(self) -> list[Hashable]:
+        """The chosen nodes under the labels they have in the input."""
+        return [self.graph.labels[index] for index in np.flatnonzero(self.chosen).tolist()]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything `--json` prints, as plain Python values."""
+        return {
+            "problem": self.problem,
+            "file": self.graph.name,
+            "nodes": self.graph.num_nodes,
+            "edges": self.graph.num_edges,
+            "objective": as_count(self.objective),
+            "feasible": self.feasible,
+            "violations": self.violations,
+            "solution": [label if isinstance(label, int | str) else str(label) for label in self.nodes],
+            "energies": self.energies,
+            "objectives": [as_count(value) for value in self.objectives],
+            "seconds": self.seconds,
+            "model": self.model,
+            "seed": self.seed,
+        }
+
+
+def as_count(value: float) -> int | float:
+    """A whole number as an int, so that set sizes print as 20, not 20.0.
+
+    >>> as_count(20.0), as_count(0.5)
+    (20, 0.5)
+    """
+    return int(value) if float(value).is_integer() else value

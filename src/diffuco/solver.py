@@ -1,0 +1,219 @@
+"""From a model and graphs to solutions: sample, decode, keep the best (Sec. 4.1, App. C.2).
+
+Legend: B graphs, N rows, S samples.
+"""
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from diffuco.decoding import conditional_expectation
+from diffuco.diffusion.reverse import Denoiser
+from diffuco.errors import InputError
+from diffuco.graphs.batch import Batch, make_batch
+from diffuco.graphs.convert import as_graph
+from diffuco.graphs.graph import Graph, GraphWarning
+from diffuco.model.checkpoint import Checkpoint
+from diffuco.pretrained import default_model, load_model
+from diffuco.problems import Problem, get_problem
+from diffuco.sampling import sample
+from diffuco.solution import Solution
+
+Decode = Literal["none", "ce", "ce-st"]
+
+ROWS_PER_BATCH = 2**18
+"""Nodes times samples solved together: large enough to keep a device busy, small enough for a laptop's memory."""
+
+
+def solve(
+    graph: object,
+    problem: str,
+    *,
+    model: str | Path | Checkpoint | None = None,
+    samples: int = 8,
+    step_factor: int = 3,
+    decode: Decode = "ce",
+    token_size: int = 8,
+    seed: int = 0,
+    device: str = "auto",
+) -> Solution | list[Solution]:
+    """Solve one graph, or a list of graphs at once, with a shipped or given model.
+
+    A graph may be a `Graph`, a networkx graph, a scipy or numpy adjacency matrix, an array of edges or a path.
+
+    >>> import numpy as np
+    >>> five_cycle = np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]])
+    >>> solution = solve(five_cycle, "mis")
+    >>> solution.objective, solution.feasible
+    (2.0, True)
+    """
+    solver = Solver(problem, model, device=device)
+    many = isinstance(graph, list | tuple) and not _is_edge_list(graph)
+    graphs = [as_graph(item) for item in graph] if many else [as_graph(graph)]  # type: ignore[attr-defined]
+    solutions = solver.solve(
+        graphs, samples=samples, step_factor=step_factor, decode=decode, token_size=token_size, seed=seed
+    )
+    return solutions if many else solutions[0]
+
+
+class Solver:
+    """A problem and a loaded model on a device, ready to solve any number of graphs."""
+
+    def __init__(self, problem: str, model: str | Path | Checkpoint | None = None, *, device: str = "auto") -> None:
+        started = time.perf_counter()
+        self.problem = get_problem(problem)
+        self.device = pick_device(device)
+        if not isinstance(model, Checkpoint):
+            model = load_model(default_model(problem) if model is None else model, self.device)
+        if model.problem != problem:
+            raise InputError(
+                f"model '{model.name}' was trained for {model.problem}, not {problem}; choose another model"
+            )
+        self.checkpoint = model
+        self.denoiser = model.model.to(self.device)
+        self.load_seconds = time.perf_counter() - started
+
+    def solve(
+        self,
+        graphs: Sequence[Graph],
+        *,
+        samples: int = 8,
+        step_factor: int = 3,
+        decode: Decode = "ce",
+        token_size: int = 8,
+        seed: int = 0,
+        on_solved: Callable[[int], None] | None = None,
+    ) -> list[Solution]:
+        """Solve graphs in batches of similar size; `on_solved` is told how many are done after each."""
+        check_options(samples, step_factor, decode, token_size)
+        self._warn_of_ignored_weights(graphs)
+        generator = torch.Generator(self.device).manual_seed(seed)
+        solutions: dict[int, Solution] = {}
+        for positions in batches_by_size(graphs, samples):
+            chosen = [graphs[position] for position in positions]
+            batch = make_batch(chosen, self.device)
+            states, seconds = draw_solutions(
+                self.denoiser,
+                self.problem,
+                batch,
+                num_steps=self.checkpoint.model.config.num_steps,
+                num_samples=samples,
+                step_factor=step_factor,
+                token_size={"none": 0, "ce": 1, "ce-st": token_size}[decode],
+                generator=generator,
+            )
+            share = {"load": self.load_seconds / len(graphs)} | {k: v / len(chosen) for k, v in seconds.items()}
+            for position, solution in zip(positions, self._best(chosen, batch, states, share, seed), strict=True):
+                solutions[position] = solution
+            if on_solved:
+                on_solved(len(solutions))
+        return [solutions[position] for position in range(len(graphs))]
+
+    def _best(
+        self, graphs: list[Graph], batch: Batch, states: Tensor, seconds: dict[str, float], seed: int
+    ) -> Iterator[Solution]:
+        """Of every graph, the feasible sample of lowest energy, or the lowest of all where none is feasible."""
+        energies = self.problem.energy(batch, states)  # [B, S]
+        infeasible = self.problem.violations(batch, states) > 0.5
+        best = torch.where(infeasible & ~infeasible.all(1, keepdim=True), torch.inf, energies).argmin(1).tolist()
+        objectives = self.problem.objective(batch, states).tolist()
+        for graph, x, index, energy, values in zip(
+            graphs, batch.split(states), best, energies.tolist(), objectives, strict=True
+        ):
+            chosen = x[:, index].cpu().numpy().astype(np.bool_)
+            name = self.checkpoint.name
+            yield Solution(self.problem.name, graph, chosen, energy, values, name, seed, seconds)
+
+    def _warn_of_ignored_weights(self, graphs: Sequence[Graph]) -> None:
+        weighted = [graph for graph in graphs if graph.edge_weights is not None or graph.node_weights is not None]
+        if weighted and not self.problem.uses_weights:
+            warnings.warn(
+                GraphWarning(f"{weighted[0].name or 'graph'}: {self.problem.name} ignores the weights in it"),
+                stacklevel=3,
+            )
+
+
+def draw_solutions(
+    denoiser: Denoiser,
+    problem: Problem,
+    batch: Batch,
+    *,
+    num_steps: int,
+    num_samples: int,
+    step_factor: int,
+    token_size: int,
+    generator: torch.Generator,
+) -> tuple[Tensor, dict[str, float]]:
+    """Sample and decode one batch (token size 0: keep the samples as drawn); states [N, S] and seconds per stage."""
+    started = _now(batch.device)
+    last = sample(
+        denoiser,
+        batch,
+        num_steps=num_steps,
+        num_samples=num_samples,
+        generator=generator,
+        step_factor=step_factor,
+    )
+    sampled = _now(batch.device)
+    states = last.next_x
+    if token_size:
+        states = conditional_expectation(problem, batch, last.logits.sigmoid(), token_size)
+    return states, {"sample": sampled - started, "decode": _now(batch.device) - sampled}
+
+
+def batches_by_size(graphs: Sequence[Graph], samples: int) -> Iterator[list[int]]:
+    """Group positions of graphs of similar size so that a batch has at most ROWS_PER_BATCH rows, or one graph."""
+    order = sorted(range(len(graphs)), key=lambda position: graphs[position].num_nodes)
+    group: list[int] = []
+    for position in order:
+        # Sorted, so this graph is the largest yet and decides the padding of the whole group.
+        if group and (len(group) + 1) * graphs[position].num_nodes * samples > ROWS_PER_BATCH:
+            yield group
+            group = []
+        group.append(position)
+    if group:
+        yield group
+
+
+def check_options(samples: int, step_factor: int, decode: str, token_size: int) -> None:
+    """Refuse what cannot be meant."""
+    for name, value in (("samples", samples), ("step factor", step_factor), ("token size", token_size)):
+        if value < 1:
+            raise InputError(f"{name} is {value}; give 1 or more")
+    if decode not in get_args(Decode):
+        raise InputError(f"unknown decoding '{decode}'; choose one of {', '.join(get_args(Decode))}")
+
+
+def pick_device(name: str) -> torch.device:
+    """`auto` is the GPU where there is one, else the CPU.
+
+    >>> pick_device("cpu")
+    device(type='cpu')
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise InputError(f"device '{name}' cannot be used here ({str(error).splitlines()[0]}); try cpu") from None
+    return device
+
+
+def _is_edge_list(items: Sequence[object]) -> bool:
+    return bool(items) and all(
+        isinstance(item, list | tuple) and len(item) == 2 and all(isinstance(node, int) for node in item)
+        for item in items
+    )
+
+
+def _now(device: torch.device) -> float:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter()

@@ -1,0 +1,210 @@
+"""Recipes: one function per row of the paper's hyperparameter table (App. C.5), the shipped models, and small ones.
+
+A name is the problem and the dataset; `-paper` marks the paper's own values, `-tiny` what a CPU trains in a minute.
+"""
+
+import difflib
+from collections.abc import Callable
+from dataclasses import replace
+
+from diffuco.errors import InputError
+from diffuco.training.config import TrainConfig
+
+
+def get_recipe(name: str) -> TrainConfig:
+    """The configuration a recipe returns.
+
+    >>> get_recipe("mis-rb-small-paper").num_steps
+    6
+    """
+    if name not in RECIPES:
+        close = difflib.get_close_matches(name, RECIPES, n=1)
+        hint = f"did you mean '{close[0]}'?" if close else f"choose one of {', '.join(RECIPES)}"
+        raise InputError(f"unknown recipe '{name}'; {hint}")
+    return RECIPES[name]()
+
+
+def mis_rb_small() -> TrainConfig:
+    """MIS on RB-small, the shipped model: minutes on one GPU.
+
+    Departs from the paper where later work found it to help: more steps, exponential noise, a lower start temperature
+    and a cosine learning rate.
+    """
+    return TrainConfig(
+        problem="mis",
+        dataset="rb-small",
+        num_steps=8,
+        start_temperature=0.1,
+        anneal_epochs=110,
+        learning_rate=0.001,
+        noise="exponential",
+        samples_per_graph=8,
+        precision="bfloat16",
+        compile=True,
+    )
+
+
+def mvc_rb_small() -> TrainConfig:
+    """Minimum vertex cover on RB-small, the shipped model: minutes on one GPU."""
+    return replace(mis_rb_small(), problem="mvc", num_steps=6, anneal_epochs=60)
+
+
+def max_clique_rb_small() -> TrainConfig:
+    """Maximum clique on RB-small, the shipped model: minutes on one GPU."""
+    return replace(mis_rb_small(), problem="max-clique", num_steps=6, anneal_epochs=60)
+
+
+def max_cut_ba_small() -> TrainConfig:
+    """Maximum cut on BA-small, the shipped model: minutes on one GPU."""
+    return replace(mis_rb_small(), problem="max-cut", dataset="ba-small", num_steps=6, anneal_epochs=60)
+
+
+def mds_ba_small() -> TrainConfig:
+    """Minimum dominating set on BA-small, the shipped model: minutes on one GPU."""
+    return replace(max_cut_ba_small(), problem="mds")
+
+
+def qubo_random() -> TrainConfig:
+    """Random QUBO, the shipped model: minutes on one GPU. Its energies, and so its temperature, are in the hundreds."""
+    return replace(max_cut_ba_small(), problem="qubo", dataset="qubo-50-150", start_temperature=100.0, weighted=True)
+
+
+def mis_rb_small_paper() -> TrainConfig:
+    """MIS on RB-small, as in the paper."""
+    return TrainConfig(
+        problem="mis",
+        dataset="rb-small",
+        num_steps=6,
+        start_temperature=0.4,
+        anneal_epochs=4000,
+        learning_rate_schedule="constant",
+        precision="bfloat16",
+        compile=True,
+    )
+
+
+def mis_rb_large_paper() -> TrainConfig:
+    """MIS on RB-large, as in the paper."""
+    return replace(
+        mis_rb_small_paper(),
+        dataset="rb-large",
+        num_steps=4,
+        start_temperature=0.3,
+        anneal_epochs=3000,
+        num_layers=7,
+        graphs_per_batch=18,
+        samples_per_graph=5,
+    )
+
+
+def max_clique_rb_small_paper() -> TrainConfig:
+    """Maximum clique on RB-small, as in the paper; the only RB row without random node features."""
+    return replace(
+        mis_rb_small_paper(),
+        problem="max-clique",
+        num_steps=5,
+        start_temperature=0.5,
+        anneal_epochs=3000,
+        noise="categorical",
+        num_random_features=0,
+        graphs_per_batch=20,
+        samples_per_graph=8,
+    )
+
+
+def mvc_rb_200_paper() -> TrainConfig:
+    """Minimum vertex cover on RB-200, as in the paper."""
+    return replace(
+        mis_rb_small_paper(),
+        problem="mvc",
+        dataset="rb-200",
+        num_steps=4,
+        anneal_epochs=4500,
+        learning_rate=0.001,
+        num_train_graphs=2000,
+    )
+
+
+def max_cut_ba_small_paper() -> TrainConfig:
+    """Maximum cut on BA-small, as in the paper; random node features serve RB graphs only."""
+    return replace(
+        mis_rb_small_paper(),
+        problem="max-cut",
+        dataset="ba-small",
+        num_steps=4,
+        start_temperature=0.2,
+        anneal_epochs=2000,
+        num_random_features=0,
+        graphs_per_batch=20,
+    )
+
+
+def max_cut_ba_large_paper() -> TrainConfig:
+    """Maximum cut on BA-large, as in the paper."""
+    return replace(max_cut_ba_small_paper(), dataset="ba-large", num_steps=6, anneal_epochs=1000, num_layers=4)
+
+
+def mds_ba_small_paper() -> TrainConfig:
+    """Minimum dominating set on BA-small, as in the paper."""
+    return replace(max_cut_ba_small_paper(), problem="mds", num_steps=5, start_temperature=0.3, learning_rate=0.003)
+
+
+def mds_ba_large_paper() -> TrainConfig:
+    """Minimum dominating set on BA-large, as in the paper."""
+    return replace(mds_ba_small_paper(), dataset="ba-large", num_steps=3)
+
+
+def mis_tiny() -> TrainConfig:
+    """MIS on small RB graphs: a minute on a CPU, for trying things out."""
+    return TrainConfig(
+        problem="mis",
+        dataset="rb-tiny",
+        num_steps=4,
+        start_temperature=0.2,
+        anneal_epochs=20,
+        noise="exponential",
+        num_layers=3,
+        num_hidden=32,
+        graphs_per_batch=16,
+        samples_per_graph=6,
+        num_train_graphs=320,
+        num_validation_graphs=32,
+        validate_every=100,
+        checkpoint_every=100,
+    )
+
+
+def mvc_tiny() -> TrainConfig:
+    """Minimum vertex cover on small RB graphs: a minute on a CPU."""
+    return replace(mis_tiny(), problem="mvc")
+
+
+def max_clique_tiny() -> TrainConfig:
+    """Maximum clique on small RB graphs: a minute on a CPU."""
+    return replace(mis_tiny(), problem="max-clique")
+
+
+def max_cut_tiny() -> TrainConfig:
+    """Maximum cut on small BA graphs: a minute on a CPU."""
+    return replace(mis_tiny(), problem="max-cut", dataset="ba-tiny")
+
+
+def mds_tiny() -> TrainConfig:
+    """Minimum dominating set on small BA graphs: a minute on a CPU."""
+    return replace(mis_tiny(), problem="mds", dataset="ba-tiny")
+
+
+def qubo_tiny() -> TrainConfig:
+    """Small random QUBO: a minute on a CPU."""
+    return replace(mis_tiny(), problem="qubo", dataset="qubo-tiny", start_temperature=50.0, weighted=True)
+
+
+RECIPES: dict[str, Callable[[], TrainConfig]] = {
+    recipe.__name__.replace("_", "-"): recipe
+    for recipe in (
+        *(mis_rb_small, mvc_rb_small, max_clique_rb_small, max_cut_ba_small, mds_ba_small, qubo_random),
+        *(mis_tiny, mvc_tiny, max_clique_tiny, max_cut_tiny, mds_tiny, qubo_tiny),
+        *(mis_rb_small_paper, mis_rb_large_paper, max_clique_rb_small_paper, mvc_rb_200_paper),
+        *(max_cut_ba_small_paper, max_cut_ba_large_paper, mds_ba_small_paper, mds_ba_large_paper),
+    )
+}

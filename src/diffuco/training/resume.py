@@ -1,0 +1,79 @@
+"""What a killed run needs to continue exactly: weights, optimiser state, position and the best result so far.
+
+One safetensors file, replaced atomically. Data order and samples are functions of (seed, step), so the step *is* the
+state of the random numbers.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from diffuco.errors import InputError
+from diffuco.model.checkpoint import open_safetensors, write_atomically
+from diffuco.training.config import TrainConfig
+
+FILE = "resume.safetensors"
+
+
+@dataclass
+class Progress:
+    """Where a run stands."""
+
+    step: int = 0
+    """Optimiser steps done."""
+    best_energy: float = float("inf")
+    """Lowest mean validation energy so far."""
+    seconds: float = 0.0
+    """Wall-clock time spent training, over all sittings."""
+
+
+def save_state(
+    folder: Path, config: TrainConfig, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress
+) -> None:
+    """Write the state after a step."""
+    tensors = {f"model/{name}": value for name, value in model.state_dict().items()}
+    for index, values in optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer/{index}/{name}": torch.as_tensor(value) for name, value in values.items()}
+    header = {"config": asdict(config), "progress": asdict(progress)}
+    content = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    write_atomically(folder / FILE, save(content, metadata={"diffuco-resume": json.dumps(header)}))
+
+
+def load_state(folder: Path, config: TrainConfig, model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
+    """Restore the state into a fresh model and optimiser; InputError if there is none or it is of another run."""
+    with open_safetensors(folder / FILE) as file:
+        metadata = file.metadata() or {}
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+    try:
+        header = json.loads(metadata["diffuco-resume"])
+        progress = Progress(**header["progress"])
+    except (KeyError, TypeError, json.JSONDecodeError):
+        raise InputError(f"{folder / FILE}: not a resumable state; start the run anew in another folder") from None
+    changed = [name for name, value in asdict(config).items() if header["config"].get(name) != value]
+    if changed:
+        raise InputError(
+            f"{folder}: this run was started with another {', '.join(changed)}; resume with the same settings"
+        )
+    try:
+        model.load_state_dict(_under(tensors, "model"))
+        optimizer.load_state_dict(_optimizer_state(optimizer, _under(tensors, "optimizer")))
+    except (RuntimeError, ValueError, KeyError) as error:
+        raise InputError(f"{folder / FILE}: the state does not fit this network; start the run anew") from error
+    return progress
+
+
+def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(f"{prefix}/"): value for name, value in tensors.items() if name.startswith(f"{prefix}/")}
+
+
+def _optimizer_state(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> dict[str, Any]:
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, value in tensors.items():
+        index, name = key.split("/")
+        state.setdefault(int(index), {})[name] = value
+    return {"state": state, "param_groups": optimizer.state_dict()["param_groups"]}

@@ -1,0 +1,68 @@
+"""How well a network in training does on held-out graphs, without any solved example to compare with."""
+
+import subprocess
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from diffuco.decoding import conditional_expectation
+from diffuco.diffusion.reverse import Denoiser
+from diffuco.graphs.batch import Batch, make_batch
+from diffuco.graphs.graph import Graph
+from diffuco.problems import Problem
+from diffuco.solver import batches_by_size, draw_solutions
+from diffuco.training.config import TrainConfig
+from diffuco.training.data import step_generator
+
+
+class Validation:
+    """Held-out graphs and, as a reference that needs no solver, the greedy energy that CE reaches from p = 1/2."""
+
+    def __init__(self, problem: Problem, graphs: Sequence[Graph], config: TrainConfig, device: torch.device) -> None:
+        self.problem = problem
+        self.config = config
+        self.device = device
+        groups = batches_by_size(graphs, config.validation_samples)
+        self.batches = [make_batch([graphs[position] for position in group], device) for group in groups]
+        self.greedy = torch.cat([self._greedy_energy(batch) for batch in self.batches])  # [B]
+
+    def run(self, denoiser: Denoiser) -> dict[str, float]:
+        """Mean and best-of-samples energy after CE with the training number of steps, and the gain over greedy."""
+        generator = step_generator(self.config.seed, 0, self.device)
+        energies = torch.cat([self._energies(denoiser, batch, generator) for batch in self.batches])  # [B, S]
+        gain = (self.greedy - energies.mean(1)) / self.greedy.abs().clamp(min=1e-9)
+        return {
+            "energy": energies.mean().item(),
+            "best_energy": energies.min(1).values.mean().item(),
+            "gain_over_greedy": gain.mean().item(),
+        }
+
+    def _energies(self, denoiser: Denoiser, batch: Batch, generator: torch.Generator) -> Tensor:
+        states, _ = draw_solutions(
+            denoiser,
+            self.problem,
+            batch,
+            num_steps=self.config.num_steps,
+            num_samples=self.config.validation_samples,
+            step_factor=1,
+            token_size=1,
+            generator=generator,
+        )
+        return self.problem.energy(batch, states)
+
+    def _greedy_energy(self, batch: Batch) -> Tensor:
+        half = torch.full((batch.num_rows, 1), 0.5, device=self.device)
+        return self.problem.energy(batch, conditional_expectation(self.problem, batch, half))[:, 0]
+
+
+@cache
+def source_commit() -> str:
+    """The commit of the source tree, or `unknown` for an installed package."""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"

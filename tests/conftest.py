@@ -1,0 +1,70 @@
+"""What several test files share: the command line run in-process, tiny untrained models and small graph files."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import torch
+
+from diffuco.cli import main
+from diffuco.model import Gnn, GnnConfig, save_checkpoint
+from diffuco.problems import all_problems
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def errors(self) -> list[str]:
+        return [line for line in self.err.splitlines() if line.startswith("error: ")]
+
+    @property
+    def warnings(self) -> list[str]:
+        return [line for line in self.err.splitlines() if line.startswith("warning: ")]
+
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Tests neither read nor fill the user's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DIFFUCO_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run `diffuco ARGUMENTS...` in this process."""
+
+    def run_main(*arguments: object) -> Outcome:
+        capsys.readouterr()
+        code = main([str(argument) for argument in arguments])
+        return Outcome(code, *capsys.readouterr())
+
+    return run_main
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """An untrained model for every problem."""
+    folder = tmp_path_factory.mktemp("models")
+    paths = {problem.name: folder / f"{problem.name}-untrained.safetensors" for problem in all_problems()}
+    for problem, path in paths.items():
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            model = Gnn(GnnConfig(num_steps=2, num_layers=2, num_hidden=16, weighted=problem == "qubo"))
+        save_checkpoint(path, model, problem=problem, card={"dataset": "none", "validation": {"energy": 0.0}})
+    return paths
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Path:
+    """A square with a roof: five nodes, six edges, numbered from 1."""
+    path = tmp_path / "house.clq"
+    path.write_text("p edge 5 6\ne 1 2\ne 2 3\ne 3 4\ne 4 1\ne 1 5\ne 2 5\n")
+    return path

@@ -1,0 +1,118 @@
+import numpy as np
+import oracle
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.testing import assert_close
+
+from diffuco.errors import InputError
+from diffuco.graphs.batch import DenseBatch, SparseBatch, make_batch
+from diffuco.graphs.graph import Graph, GraphWarning
+
+
+@st.composite
+def graph_lists(draw):
+    graphs = []
+    for _ in range(draw(st.integers(1, 4))):
+        num_nodes = draw(st.integers(0, 9))
+        possible = [(u, v) for u in range(num_nodes) for v in range(u + 1, num_nodes)]
+        edges = draw(st.lists(st.sampled_from(possible), unique=True)) if possible else []
+        rng = np.random.default_rng(draw(st.integers(0, 99)))
+        weights = rng.normal(size=len(edges)) if draw(st.booleans()) else None
+        node_weights = rng.normal(size=num_nodes) if draw(st.booleans()) else None
+        graphs.append(Graph.from_edges(edges, num_nodes, edge_weights=weights, node_weights=node_weights))
+    return graphs
+
+
+@settings(max_examples=60, deadline=None)
+@given(graph_lists(), st.booleans(), st.integers(0, 99))
+def test_dense_and_sparse_agree_on_every_operation(graphs, weighted, seed):
+    sparse, dense = SparseBatch.from_graphs(graphs), DenseBatch.from_graphs(graphs)
+    per_graph = [torch.randn(graph.num_nodes, 3, 2, generator=oracle.seeded(seed)) for graph in graphs]
+    values = torch.cat(per_graph)
+    padded = torch.full((dense.num_rows, 3, 2), float("nan"))
+    for rows, given_values in zip(dense.split(padded), per_graph, strict=True):
+        rows.copy_(given_values)
+
+    finite = padded.nan_to_num()  # a matrix product multiplies padding by 0, so it has to be finite there
+    pairs = [
+        (sparse.neighbor_sum(values, weighted=weighted), dense.neighbor_sum(finite, weighted=weighted)),
+        (sparse.degrees, dense.degrees),
+        (sparse.node_weights, dense.node_weights),
+        (sparse.squared_weight_sum(), dense.squared_weight_sum()),
+        (sparse.spread(sparse.graph_sum(values)), dense.spread(dense.graph_sum(padded))),
+    ]
+    for from_sparse, from_dense in pairs:
+        for one, other in zip(sparse.split(from_sparse), dense.split(from_dense), strict=True):
+            assert_close(one, other)
+    assert_close(sparse.graph_sum(values), dense.graph_sum(padded))
+    assert_close(sparse.graph_mean(values), dense.graph_mean(padded))
+    assert sparse.sizes.tolist() == dense.sizes.tolist() == [graph.num_nodes for graph in graphs]
+
+
+@settings(max_examples=30, deadline=None)
+@given(graph_lists(), st.integers(0, 99))
+def test_gradient_of_neighbor_sum_agrees(graphs, seed):
+    sparse, dense = SparseBatch.from_graphs(graphs), DenseBatch.from_graphs(graphs)
+    values = torch.randn(sparse.num_rows, 2, generator=oracle.seeded(seed), dtype=torch.float64, requires_grad=True)
+    upstream = torch.randn(values.shape, generator=oracle.seeded(seed + 1), dtype=torch.float64)
+    padded = torch.zeros(dense.num_rows, 2, dtype=torch.float64)
+    rows = torch.cat([torch.arange(s, s + n) for s, n in zip(dense.row_starts, dense.sizes, strict=True)])
+    (one,) = torch.autograd.grad((sparse.neighbor_sum(values, weighted=True) * upstream).sum(), values)
+    spread = padded.index_copy(0, rows, values)
+    (other,) = torch.autograd.grad((dense.neighbor_sum(spread, weighted=True)[rows] * upstream).sum(), values)
+    assert_close(one, other)
+
+
+def test_selecting_graphs_on_the_device_equals_building_them():
+    graphs = oracle.small_graphs()
+    whole = DenseBatch.from_graphs(graphs, pad_to=9)
+    part = whole.select(torch.tensor([6, 3]))
+    fresh = DenseBatch.from_graphs([graphs[6], graphs[3]], pad_to=9)
+    assert torch.equal(part.adjacency, fresh.adjacency)
+    assert torch.equal(part.mask, fresh.mask)
+    assert torch.equal(part.node_weights, fresh.node_weights)
+    assert torch.equal(part.weights, fresh.weights)
+
+
+def test_sparse_graphs_get_a_sparse_batch_on_a_cpu():
+    ring = Graph.from_edges([(i, (i + 1) % 200) for i in range(200)])
+    assert isinstance(make_batch([ring]), SparseBatch)
+
+
+def test_edges_are_cleaned_with_a_warning():
+    with pytest.warns(GraphWarning, match="1 self-loops and 2 repeated edges"):
+        graph = Graph.from_edges([(2, 1), (1, 2), (0, 0), (1, 2), (0, 1)], edge_weights=[5.0, 6.0, 7.0, 8.0, 9.0])
+    assert graph.edges.tolist() == [[0, 1], [1, 2]]
+    assert graph.edge_weights.tolist() == [9.0, 5.0]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: Graph.from_edges([(0, 5)], num_nodes=3),
+        lambda: Graph.from_edges([(-1, 0)], num_nodes=3),
+        lambda: Graph.from_edges([(0.5, 1.0)]),
+        lambda: Graph.from_edges([(0, 1, 2)]),
+        lambda: Graph.from_edges([(0, 1)], edge_weights=[float("nan")]),
+        lambda: Graph.from_edges([(0, 1)], edge_weights=[1.0, 2.0]),
+        lambda: Graph.from_edges([(0, 1)], node_weights=[1.0]),
+        lambda: Graph.from_edges([(0, 1)], labels=["a", "b", "c"], num_nodes=2),
+        lambda: Graph.from_edges([], num_nodes=-1),
+    ],
+)
+def test_graphs_that_make_no_sense_are_refused(call):
+    with pytest.raises(InputError):
+        call()
+
+
+def test_csr_lists_every_edge_from_both_ends():
+    graph = oracle.small_graphs()[-1]
+    indptr, indices, weights = graph.csr
+    matrix = np.zeros((graph.num_nodes, graph.num_nodes))
+    for node in range(graph.num_nodes):
+        matrix[node, indices[indptr[node] : indptr[node + 1]]] = weights[indptr[node] : indptr[node + 1]]
+    assert np.array_equal(matrix, matrix.T)
+    assert np.array_equal(matrix[graph.edges[:, 0], graph.edges[:, 1]], graph.edge_weights)
+    assert np.count_nonzero(matrix) == 2 * graph.num_edges

@@ -1,0 +1,303 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import pytest
+
+import diffuco
+from diffuco.cli.options import DecodeName, ProblemName
+from diffuco.graphs.datasets import get_dataset
+from diffuco.graphs.formats import FORMATS, read_graph, write_graph
+from diffuco.graphs.graph import Graph
+from diffuco.problems import all_problems
+from diffuco.solution_files import label_line, read_solution, write_solution
+from diffuco.solver import Decode, Solver
+
+PROBLEMS = [problem.name for problem in all_problems()]
+COMMANDS = ["solve", "train", "evaluate", "generate", "check", "models", "doctor"]
+JSON_KEYS = {
+    *("problem", "file", "nodes", "edges", "objective", "feasible", "solution", "energies", "seconds"),
+    *("model", "seed"),
+}
+
+
+def test_choices_are_those_of_the_package():
+    assert list(ProblemName) == PROBLEMS
+    assert list(DecodeName) == list(get_args(Decode))
+
+
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)], ids=lambda command: " ".join(command) or "-")
+def test_help_has_examples(run, command):
+    outcome = run(*command, "--help")
+    assert outcome.code == 0
+    assert "Examples:" in outcome.out
+    assert f"$ diffuco {' '.join(command)}".strip() in outcome.out
+    assert outcome.err == ""
+
+
+def test_help_imports_nothing_heavy():
+    program = (
+        "import sys; from diffuco.cli import main; main(['solve', '--help']);"
+        "print([name for name in ('torch', 'numpy', 'scipy', 'numba', 'matplotlib') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_check_does_not_import_the_solver(tmp_path, house):
+    (tmp_path / "house.sol").write_text("1\n3\n")
+    arguments = ["check", "mis", str(house), str(tmp_path / "house.sol")]
+    program = f"import sys; from diffuco.cli import main; print(main({arguments!r}), 'torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "0 False"
+
+
+def test_public_names_are_lazy_and_complete():
+    assert set(diffuco.__all__) <= set(dir(diffuco))
+    for name in diffuco.__all__:
+        assert getattr(diffuco, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'slove'"):
+        _ = diffuco.slove
+
+
+def test_version(run):
+    assert run("--version").out.strip() == diffuco.__version__ == metadata.version("diffuco")
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_solve_writes_a_solution_that_check_accepts(run, models, tmp_path, house, problem):
+    for suffix in (".sol", ".json"):
+        path = tmp_path / f"out{suffix}"
+        solved = run("solve", problem, house, "--model", models[problem], "--output", path, "--samples", 2)
+        assert (solved.code, solved.err) == (0, "")
+        assert "yes" in solved.out
+        checked = run("check", problem, house, path, "--json")
+        assert (checked.code, checked.err) == (0, "")
+        assert json.loads(checked.out)["feasible"] is True
+
+
+@pytest.mark.parametrize("known", [known for known in FORMATS if known.write], ids=lambda known: known.name)
+def test_solve_reads_every_format(run, models, tmp_path, known):
+    path = tmp_path / f"graph{known.suffixes[0]}.gz"
+    write_graph(Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0), (0, 4)], 5), path, known.name)
+    outcome = run("solve", "mds", path, "--model", models["mds"], "--samples", 2, "--json", "--format", known.name)
+    assert outcome.code == 0
+    record = json.loads(outcome.out)
+    assert record["feasible"]
+    assert (record["nodes"], record["file"]) == (5, str(path))
+
+
+def test_json_has_the_promised_keys(run, models, house):
+    record = json.loads(run("solve", "mis", house, "--model", models["mis"], "--json").out)
+    assert record.keys() >= JSON_KEYS
+    assert record["seconds"].keys() == {"load", "sample", "decode"}
+    assert len(record["energies"]) == 8
+    assert set(record["solution"]) <= {1, 2, 3, 4, 5}
+    assert record["objective"] == len(record["solution"]) == 2
+
+
+def test_same_seed_same_result(run, models, tmp_path):
+    write_graph(get_dataset("rb-tiny").graph("test", 0), tmp_path / "graph.clq")
+    records = []
+    for seed in (1, 1, 2):
+        options = ("--model", models["mis"], "--decode", "none", "--seed", seed, "--json")
+        records.append(json.loads(run("solve", "mis", tmp_path / "graph.clq", *options).out))
+        del records[-1]["seconds"]
+    assert records[0] == records[1]
+    assert records[0]["energies"] != records[2]["energies"]
+
+
+def test_infeasible_solutions_are_called_so(run, models, tmp_path):
+    write_graph(Graph.from_edges([(u, v) for v in range(12) for u in range(v)]), tmp_path / "complete.clq")
+    options = ("--model", models["mis"], "--decode", "none", "--samples", 1, "--output", tmp_path / "bad.sol")
+    outcome = run("solve", "mis", tmp_path / "complete.clq", *options)
+    assert outcome.code == 0
+    assert "NO: " in outcome.out
+    checked = run("check", "mis", tmp_path / "complete.clq", tmp_path / "bad.sol")
+    assert checked.code == 1
+    assert "NO: " in checked.out
+
+
+def test_folder_is_solved_file_by_file(run, models, tmp_path, house):
+    (tmp_path / "notes.md").write_text("no graph")
+    (tmp_path / "a.txt").write_text("x y\ny z\n")
+    outcome = run("solve", "mvc", tmp_path, "--model", models["mvc"], "--json", "--output", tmp_path / "out")
+    assert outcome.code == 0
+    assert [Path(record["file"]).name for record in json.loads(outcome.out)] == ["a.txt", "house.clq"]
+    assert len(outcome.warnings) == len(outcome.err.splitlines()) == 1
+    assert "notes.md" in outcome.err
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.sol", "house.sol"]
+    assert run("check", "mvc", tmp_path / "a.txt", tmp_path / "out" / "a.sol").code == 0
+
+
+def test_a_bad_file_costs_only_itself(run, models, tmp_path, house):
+    missing = tmp_path / "missing.clq"
+    for extra in ((), ("--json",)):
+        outcome = run("solve", "mis", missing, house, "--model", models["mis"], *extra)
+        assert outcome.code == 2
+        assert len(outcome.errors) == len(outcome.err.splitlines()) == 1
+        assert "missing.clq" in outcome.err
+        assert "house.clq" in outcome.out
+
+
+def test_files_of_one_name_get_distinct_solution_files(run, models, tmp_path, house):
+    (tmp_path / "other").mkdir()
+    other = tmp_path / "other" / "house.clq"
+    other.write_bytes(house.read_bytes())
+    assert run("solve", "mis", house, other, "--model", models["mis"], "--output", tmp_path / "out").code == 0
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["house.2.sol", "house.sol"]
+
+
+def test_long_solutions_are_shortened(run, models, tmp_path):
+    write_graph(Graph.from_edges([(0, 1)], 500), tmp_path / "sparse.clq")
+    outcome = run("solve", "mis", tmp_path / "sparse.clq", "--model", models["mis"], "--samples", 1)
+    assert "more (--output FILE or --json gives all)" in outcome.out
+    assert len(outcome.out) < 2000
+
+
+def test_standard_input(models, house):
+    command = [sys.executable, "-m", "diffuco", "solve", "mis", "-", "--format", "dimacs", "--json"]
+    done = subprocess.run(
+        [*command, "--model", str(models["mis"])], input=house.read_bytes(), capture_output=True, check=True
+    )
+    assert json.loads(done.stdout)["nodes"] == 5
+
+
+@pytest.mark.parametrize(("problem", "suffix"), [("max-cut", ".png"), ("mis", ".svg"), ("mds", ".pdf")])
+def test_plot(run, models, tmp_path, house, problem, suffix):
+    path = tmp_path / "pictures" / f"house{suffix}"
+    assert run("solve", problem, house, "--model", models[problem], "--plot", path).code == 0
+    assert path.stat().st_size > 3000
+
+
+def test_large_graphs_are_drawn_as_matrix(tmp_path, models):
+    from diffuco.plotting import plot_solution
+
+    graph = Graph.from_edges(np.stack([np.arange(2500), np.arange(1, 2501)], axis=1))
+    solution = Solver("mis", models["mis"]).solve([graph], samples=1, step_factor=1)[0]
+    plot_solution(solution, tmp_path / "path.png")
+    assert (tmp_path / "path.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("label", ["New York", "#1", '"quoted"', " padded ", "", "two\nlines", "tab\t", "ü", "7"])
+def test_labels_survive_a_solution_file(tmp_path, label):
+    graph = Graph.from_edges([(0, 1)], labels=[label, "other"])
+    record = {"problem": "mis", "file": "f", "objective": 1, "feasible": True, "model": "m", "seed": 0}
+    for suffix in (".sol", ".json"):
+        write_solution(tmp_path / f"s{suffix}", record | {"solution": [label]})
+        assert read_solution(tmp_path / f"s{suffix}", graph).chosen.tolist() == [True, False]
+    assert "\n" not in label_line(label)
+
+
+def test_check_compares_with_what_the_file_claims(run, tmp_path, house):
+    (tmp_path / "s.sol").write_text("# problem: mis\n# objective: 3\n1\n3\n")
+    outcome = run("check", "mis", house, tmp_path / "s.sol")
+    assert outcome.code == 0
+    assert "objective  2" in outcome.out
+    assert outcome.warnings == [f"warning: {tmp_path / 's.sol'}: claims objective 3, it is 2"]
+    assert "made for mis, checked as max-cut" in run("check", "max-cut", house, tmp_path / "s.sol").err
+
+
+def test_generate_writes_the_graphs_of_the_dataset(run, tmp_path):
+    options = ("--out", tmp_path, "--count", 3, "--split", "validation", "--format", "dimacs", "--seed", 5)
+    outcome = run("generate", "rb-tiny", *options, "--json")
+    assert outcome.code == 0
+    files = json.loads(outcome.out)["files"]
+    expected = [graph.digest for graph in get_dataset("rb-tiny").graphs("validation", 3, seed=5)]
+    assert [read_graph(file).digest for file in files] == expected
+    assert "3 graphs" in run("generate", "rb-tiny", *options).out
+
+
+def test_generated_qubo_keeps_its_weights(run, tmp_path):
+    outcome = run("generate", "qubo-tiny", "--out", tmp_path, "--count", 1, "--json")
+    (file,) = json.loads(outcome.out)["files"]
+    assert read_graph(file).digest == get_dataset("qubo-tiny").graph("test", 0).digest
+
+
+def test_lists(run):
+    assert "rb-small" in run("generate", "--list").out
+    assert "mis-rb-small" in run("train", "--list").out
+
+
+def test_models_lists_shipped_models(run, models, monkeypatch):
+    monkeypatch.setattr("diffuco.pretrained.FOLDER", models["mis"].parent)
+    assert "mis-untrained" in run("models").out
+    cards = json.loads(run("models", "--json").out)
+    assert {card["problem"] for card in cards} == set(PROBLEMS)
+    assert all(card["parameters"] > 1000 for card in cards)
+
+
+def test_doctor_names_versions_devices_and_implementations(run):
+    report = json.loads(run("doctor", "--json").out)
+    assert report["devices"]["cpu"]["implementations"]["decode dense"] == "numba"
+    assert report["packages"]["torch"]
+    text = run("doctor").out
+    assert "decode dense" in text
+    assert "ortools" in text
+
+
+def test_doctor_says_how_to_get_what_is_missing(run, monkeypatch):
+    monkeypatch.setattr("diffuco.cli.doctor.OPTIONAL", {"no-such-package": "plot"})
+    assert "missing; pip install 'diffuco[plot]'" in run("doctor").out
+
+
+TINY = ("--set", "anneal_epochs=1", "--set", "num_train_graphs=32", "--set", "num_validation_graphs=4")
+
+
+def test_train_resume_and_solve_with_the_result(run, tmp_path, house):
+    folder = tmp_path / "run"
+    stopped = run("train", "mis-tiny", "--out", folder, *TINY, "--max-minutes", 0, "--json")
+    assert stopped.code == 0, stopped.err
+    assert json.loads(stopped.out)["finished"] is False
+    assert json.loads(stopped.out)["best_energy"] is None
+    refused = run("train", "mis-tiny", "--out", folder, *TINY)
+    assert (refused.code, len(refused.errors)) == (2, 1)
+    assert "--resume" in refused.err
+    finished = run("train", "mis-tiny", "--out", folder, *TINY, "--resume")
+    assert finished.code == 0, finished.err
+    assert "num_train_graphs = 32" in finished.out
+    assert "best.safetensors" in finished.out
+    assert run("solve", "mis", house, "--model", folder / "best.safetensors").code == 0
+
+
+def test_evaluate_against_exact_optima(run, models, tmp_path):
+    options = ("--dataset", "rb-tiny", "--count", 3, "--reference", "cp-sat", "--samples", 2)
+    outcome = run("evaluate", "--model", models["mis"], *options, "--output", tmp_path / "record.json", "--json")
+    assert outcome.code == 0, outcome.err
+    record = json.loads(outcome.out)
+    assert record == json.loads((tmp_path / "record.json").read_text())
+    assert (record["dataset"], record["count"]) == ("rb-tiny", 3)
+    assert run("evaluate", "--model", models["mis"], *options).code == 0
+
+
+def test_interrupt_is_one_line(run, monkeypatch, house):
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("diffuco.cli.solve.load_inputs", interrupt)
+    outcome = run("solve", "mis", house)
+    assert outcome.code == 130
+    assert outcome.err.strip() == "error: interrupted"
+
+
+def test_broken_pipe_is_silent():
+    command = [sys.executable, "-m", "diffuco", "generate", "--list"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+        assert process.wait() in (1, -signal.SIGPIPE, 128 + signal.SIGPIPE)
+
+
+def test_program_without_arguments_shows_help():
+    environment = os.environ | {"COLUMNS": "100"}
+    done = subprocess.run([sys.executable, "-m", "diffuco"], capture_output=True, text=True, env=environment)
+    assert done.returncode == 2
+    assert "Commands:" in done.stdout + done.stderr

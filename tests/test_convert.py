@@ -1,0 +1,141 @@
+"""Graphs made of networkx graphs, matrices, edges and paths."""
+
+import builtins
+from pathlib import Path
+
+import networkx
+import numpy as np
+import pytest
+import scipy.sparse
+
+from diffuco.errors import InputError
+from diffuco.graphs.convert import as_graph, to_networkx
+from diffuco.graphs.graph import Graph, GraphWarning
+
+TRIANGLE = np.array([[0, 1, 1], [1, 0, 1], [1, 1, 0]])
+WEIGHTED = np.array([[0, 2.5, 0], [2.5, 0, -1], [0, -1, 0]])
+
+
+def test_a_graph_is_returned_as_it_is():
+    graph = Graph.from_edges([(0, 1)])
+    assert as_graph(graph) is graph
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_path_is_read(kind, tmp_path):
+    path = tmp_path / "a.gr"
+    path.write_text("p td 3 1\n1 3\n")
+    assert as_graph(kind(path)).edges.tolist() == [[0, 2]]
+
+
+@pytest.mark.parametrize("dtype", [int, float, bool])
+@pytest.mark.parametrize(
+    "kind",
+    [np.asarray, scipy.sparse.csr_array, scipy.sparse.coo_matrix, scipy.sparse.csc_array, scipy.sparse.dok_array],
+)
+def test_square_matrices_are_adjacency_matrices(kind, dtype):
+    graph = as_graph(kind(TRIANGLE.astype(dtype)))
+    assert graph.edges.tolist() == [[0, 1], [0, 2], [1, 2]]
+    assert graph.edge_weights is None
+
+
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
+def test_entries_other_than_one_are_weights(kind):
+    graph = as_graph(kind(WEIGHTED))
+    assert (graph.num_nodes, graph.edges.tolist(), graph.edge_weights.tolist()) == (3, [[0, 1], [1, 2]], [2.5, -1])
+
+
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (np.triu(TRIANGLE), r"differs at \(0, 1\) and \(1, 0\); give a symmetric"),
+        (np.ones((2, 3)), "give a square adjacency matrix"),
+        (np.full((3, 3), np.nan), "NaN or infinite; give finite"),
+        (TRIANGLE * 1j, "give real numbers"),
+    ],
+)
+def test_matrices_that_are_no_adjacency_are_refused(kind, matrix, message):
+    with pytest.raises(InputError, match=message):
+        as_graph(kind(matrix))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
+def test_a_diagonal_is_dropped_with_a_warning(kind):
+    with pytest.warns(GraphWarning, match="3 self-loops"):
+        assert as_graph(kind(TRIANGLE + np.eye(3))).num_edges == 3
+
+
+def test_integer_arrays_of_two_columns_are_edges_and_float_ones_matrices():
+    assert as_graph(np.array([[0, 3], [3, 1]])).num_nodes == 4
+    assert as_graph(np.array([[0.0, 3.0], [3.0, 0.0]])).edge_weights.tolist() == [3]
+
+
+@pytest.mark.parametrize("pairs", [[(0, 1), (2, 1)], ((0, 1), (2, 1)), {(0, 1), (2, 1)}, [[0, 1], [2, 1]]])
+def test_pairs_are_edges(pairs):
+    assert as_graph(pairs).edges.tolist() == [[0, 1], [1, 2]]
+
+
+def test_no_pairs_are_the_empty_graph():
+    assert as_graph([]).num_nodes == 0
+
+
+@pytest.mark.parametrize("pairs", [[(0, 1), (2,)], [(0, 1, 2)], [(0.5, 1)], [("a", "b")], [0, 1], ["ab"], [(0, -1)]])
+def test_lists_that_are_no_pairs_are_refused(pairs):
+    with pytest.raises(InputError):
+        as_graph(pairs)
+
+
+@pytest.mark.parametrize("thing", [None, 3, {"a": 1}, object(), np.zeros(3), np.zeros((2, 2, 2))])
+def test_other_things_are_refused(thing):
+    with pytest.raises(InputError, match="; give a"):
+        as_graph(thing)
+
+
+def test_networkx_graphs_keep_labels_weights_and_isolated_nodes():
+    source = networkx.Graph(name="sample")
+    source.add_node("z", weight=4)
+    source.add_edge("x", "y", weight=2)
+    source.add_edge("y", "w")
+    graph = as_graph(source)
+    assert (graph.name, list(graph.labels)) == ("sample", ["z", "x", "y", "w"])
+    assert (graph.edges.tolist(), graph.edge_weights.tolist()) == ([[1, 2], [2, 3]], [2, 1])
+    assert graph.node_weights.tolist() == [4, 1, 1, 1]
+
+
+def test_networkx_there_and_back_is_the_same_graph():
+    graph = Graph.from_edges(
+        [(0, 1), (1, 2)], 4, edge_weights=[2, 3], node_weights=[1, 2, 3, 4], labels=[7, "b", 1.5, ()]
+    )
+    again = as_graph(to_networkx(graph))
+    assert (again.digest, list(again.labels)) == (graph.digest, [7, "b", 1.5, ()])
+    plain = as_graph(to_networkx(Graph.from_edges([(0, 2)], name="plain")))
+    assert (plain.labels, plain.edge_weights, plain.name) == (range(3), None, "plain")
+    assert as_graph(networkx.Graph()).num_nodes == 0
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (networkx.DiGraph([(0, 1)]), "a directed networkx graph; give source.to_undirected"),
+        (networkx.MultiGraph([(0, 1)]), "a networkx multigraph; give networkx.Graph"),
+        (networkx.Graph([(0, 1, {"weight": "heavy"})]), "the weight of an edge is not a number"),
+        (networkx.Graph([(0, 1, {"weight": float("nan")})]), "weights must be finite"),
+    ],
+)
+def test_networkx_graphs_that_are_not_simple_are_refused(source, message):
+    with pytest.raises(InputError, match=message):
+        as_graph(source)
+
+
+def test_without_networkx_the_message_says_what_to_install(monkeypatch):
+    real_import = builtins.__import__
+
+    def without_networkx(name, *arguments, **keywords):
+        if name == "networkx":
+            raise ImportError(name)
+        return real_import(name, *arguments, **keywords)
+
+    monkeypatch.setattr(builtins, "__import__", without_networkx)
+    with pytest.raises(InputError, match="run pip install"):
+        to_networkx(Graph.from_edges([(0, 1)]))

@@ -1,0 +1,305 @@
+"""Reading and writing graphs: round trips, one example of every format, and the reference data."""
+
+import bz2
+import csv
+import gzip
+import io
+import lzma
+import os
+import sys
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from diffuco.errors import InputError
+from diffuco.graphs.formats import FORMATS, read_graph, read_graphs, write_graph
+from diffuco.graphs.graph import Graph, GraphWarning
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
+WRITABLE = [known for known in FORMATS if known.write is not None]
+QUBO_FORMATS = ("qubo-sparse", "qbsolv")
+
+small_settings = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def weights(count, smallest=-100):
+    value = st.one_of(st.integers(smallest, 100).map(float), st.floats(smallest, 1e6, allow_subnormal=False))
+    return st.lists(value, min_size=count, max_size=count)
+
+
+@st.composite
+def graphs(draw, holds=frozenset(), smallest_node_weight=0):
+    num_nodes = draw(st.integers(0, 7))
+    possible = [(u, v) for u in range(num_nodes) for v in range(u + 1, num_nodes)]
+    edges = draw(st.lists(st.sampled_from(possible), unique=True)) if possible else []
+    text = st.text(st.characters(categories=["L", "Nd"], max_codepoint=0x3FF), min_size=1, max_size=4)
+    numbers = st.integers(-(2**60), 2**60)
+    labels = ()
+    if "labels" in holds and draw(st.booleans()):
+        kind = draw(st.sampled_from([text, numbers]))
+        labels = draw(st.lists(kind, min_size=num_nodes, max_size=num_nodes, unique=True))
+    has_edge_weights = "edge_weights" in holds and draw(st.booleans())
+    has_node_weights = "node_weights" in holds and draw(st.booleans())
+    return Graph.from_edges(
+        np.array(edges, dtype=np.int64).reshape(-1, 2),
+        num_nodes,
+        edge_weights=draw(weights(len(edges))) if has_edge_weights else None,
+        node_weights=draw(weights(num_nodes, smallest_node_weight)) if has_node_weights else None,
+        labels=labels,
+    )
+
+
+def content(graph, *, by_label, default_node_weight=1.0):
+    """What a graph says, whatever the order of its nodes and whether weights of 1 are written out."""
+    names = [str(label) for label in graph.labels] if by_label else range(graph.num_nodes)
+    edge_weights = np.ones(graph.num_edges) if graph.edge_weights is None else graph.edge_weights
+    node_weights = np.full(graph.num_nodes, default_node_weight) if graph.node_weights is None else graph.node_weights
+    edges = {frozenset((names[u], names[v])): w for (u, v), w in zip(graph.edges, edge_weights, strict=True)}
+    return edges, dict(zip(names, node_weights, strict=True))
+
+
+@pytest.mark.parametrize("known", WRITABLE, ids=lambda known: known.name)
+@given(data=st.data())
+@small_settings
+def test_writing_then_reading_gives_the_same_graph(known, data, tmp_path):
+    is_qubo = known.name in QUBO_FORMATS
+    graph = data.draw(graphs(known.holds, -100 if known.name in (*QUBO_FORMATS, "graphml", "npz") else 0))
+    suffix = data.draw(st.sampled_from(known.suffixes)) + data.draw(st.sampled_from(["", ".gz", ".bz2", ".xz"]))
+    path = tmp_path / f"graph{suffix}"
+    write_graph(graph, path)
+    again = read_graph(path)
+    by_label, default = "labels" in known.holds, 0.0 if is_qubo else 1.0
+    assert content(again, by_label=by_label, default_node_weight=default) == content(
+        graph, by_label=by_label, default_node_weight=default
+    )
+    assert again.name == "graph"
+
+
+@pytest.mark.parametrize("known", WRITABLE, ids=lambda known: known.name)
+@pytest.mark.parametrize("num_nodes", [0, 1, 3])
+def test_graphs_without_edges_survive(known, num_nodes, tmp_path):
+    path = tmp_path / f"empty{known.suffixes[0]}"
+    write_graph(Graph.from_edges([], num_nodes), path)
+    assert read_graph(path).num_nodes == num_nodes
+    assert read_graph(path).num_edges == 0
+
+
+def write_text(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+EXAMPLES = {
+    "a.clq": "c made by hand\np edge 3 2\nn 2 5\ne 1 2 7\ne 3 2 8.5\n",
+    "a.col": "p col 3 2\r\nn 2 5\r\ne\t1 2 7\r\n e 3 2 8.5\r\n",
+    "a.graph": "% comment\n3 2 011\n1 2 7\n% inside\n5 1 7 3 8.5\n1 2 8.5\n",
+    "b.graph": "3 2 111 1\n9 1 2 7\n9 5 1 7 3 8.5\n9 1 2 8.5\n\n\n",
+    "a.graphml": """<?xml version="1.0"?><graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+      <key id="d0" for="edge" attr.name="weight" attr.type="double"><default>7</default></key>
+      <key id="d1" for="node" attr.name="weight" attr.type="double"/><key id="d2" for="node" attr.name="colour"/>
+      <graph edgedefault="directed"><edge source="1" target="2"/><node id="1"><data key="d2">red</data></node>
+      <node id="2"><data key="d1"> 5 </data></node><node id="3"/>
+      <edge source="3" target="2"><data key="d0">8.5</data></edge></graph></graphml>""",
+}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_weights_of_nodes_and_edges_are_read(name, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GraphWarning)
+        graph = read_graph(write_text(tmp_path, name, EXAMPLES[name]))
+    assert graph.edges.tolist() == [[0, 1], [1, 2]]
+    assert graph.edge_weights.tolist() == [7, 8.5]
+    assert graph.node_weights.tolist() == [1, 5, 1]
+    assert list(graph.labels) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "labels", "edges", "edge_weights"),
+    [
+        ("a.gr", "c x\np td 3 1\n1 3\n", [1, 2, 3], [(0, 2)], None),
+        ("a.mc", "3 2\n1 3 -1\n2 3 1\n", [1, 2, 3], [(0, 2), (1, 2)], [-1, 1]),
+        ("a.rud", "3 2\n1 3 1\n2 3 1\n", [1, 2, 3], [(0, 2), (1, 2)], None),
+        ("a.graph", "3 1\n2\n1\n\n", [1, 2, 3], [(0, 1)], None),
+        ("a.edges", "% sym\n7 -3\n\n5\n", [-3, 5, 7], [(0, 2)], None),
+        ("a.edgelist", "bob,amy,2\namy cat 3", ["bob", "amy", "cat"], [(0, 1), (1, 2)], [2, 3]),
+        ("a.el", "9007199254740993 9007199254740992", [2**53, 2**53 + 1], [(0, 1)], None),
+        ("a.txt", "Zoë Nan\ninf Zoë", ["Zoë", "Nan", "inf"], [(0, 1), (0, 2)], None),
+        ("a.csv", 'Source,Target,Weight\n"Smith, J","Doe ""A""",2\n', ["Smith, J", 'Doe "A"'], [(0, 1)], [2]),
+        ("a.csv", "from,to\n4, 5\n9\n", [4, 5, 9], [(0, 1)], None),
+        ("a.csv", "a,b\nsource,target\n", ["a", "b", "source", "target"], [(0, 1), (2, 3)], None),
+        ("a.mtx", "%%MatrixMarket matrix coordinate pattern symmetric\n3 3 1\n3 1\n", [1, 2, 3], [(0, 2)], None),
+        ("a.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 2\n2 1 4\n1 2 4\n", [1, 2], [(0, 1)], [4]),
+        ("a.graphml", "<graphml><graph><node id='x'/></graph></graphml>", ["x"], [], None),
+    ],
+)
+def test_one_file_of_every_format(name, text, labels, edges, edge_weights, tmp_path):
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    graph = read_graph(path)
+    assert list(graph.labels) == labels
+    assert [tuple(edge) for edge in graph.edges.tolist()] == edges
+    assert (None if graph.edge_weights is None else graph.edge_weights.tolist()) == edge_weights
+
+
+def test_biq_mac_coefficients_count_twice_and_qbsolv_ones_once(tmp_path):
+    sparse = read_graph(write_text(tmp_path, "a.sparse", "3 3\n1 1 -4\n1 2 5\n3 2 6\n"))
+    qbsolv = read_graph(write_text(tmp_path, "a.qubo", "c x\np qubo 0 3 1 2\n0 0 -4\n0 1 10\nc between\n1 2 12\n"))
+    for graph in (sparse, qbsolv):
+        assert graph.node_weights.tolist() == [-4, 0, 0]
+        assert graph.edge_weights.tolist() == [10, 12]
+    assert (list(sparse.labels), list(qbsolv.labels)) == ([1, 2, 3], [0, 1, 2])
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo"])
+def test_scipy_matrices_are_read_from_npz(layout, tmp_path):
+    matrix = scipy.sparse.csr_array(np.array([[0, 2.5, 0], [2.5, 0, 0], [0, 0, 0]]))
+    scipy.sparse.save_npz(tmp_path / "a.npz", matrix.asformat(layout))
+    graph = read_graph(tmp_path / "a.npz")
+    assert (graph.num_nodes, graph.edges.tolist(), graph.edge_weights.tolist()) == (3, [[0, 1]], [2.5])
+
+
+def test_collections_give_named_graphs(tmp_path):
+    write_text(tmp_path, "X_A.txt", "1, 2\n2, 1\n3, 3\n5, 3\n")
+    with gzip.open(tmp_path / "X_graph_indicator.txt.gz", "wt") as indicator:
+        indicator.write("1\n1\n2\n2\n2\n")
+    with pytest.warns(GraphWarning, match=r"X_A\.txt: dropped 1 self-loops$"):
+        tu = read_graphs(tmp_path / "X_A.txt")
+    assert [(graph.name, graph.num_nodes, graph.edges.tolist()) for graph in tu] == [
+        ("X[0]", 2, [[0, 1]]),
+        ("X[1]", 3, [[0, 2]]),
+    ]
+    dgcnn = read_graphs(write_text(tmp_path, "Y.dgcnn.txt", "2\n1 0\n-1 0\n2 1\n0 1 1 0.25\n0 1 0 0.5\n"))
+    assert [(graph.name, graph.num_edges) for graph in dgcnn] == [("Y.dgcnn[0]", 0), ("Y.dgcnn[1]", 1)]
+    with pytest.raises(InputError, match="2 graphs; give a file with one"):
+        read_graph(tmp_path / "Y.dgcnn.txt")
+
+
+def test_adjacency_file_without_indicator_is_an_edge_list(tmp_path):
+    assert read_graph(write_text(tmp_path, "X_A.txt", "1, 2\n2, 3\n")).num_edges == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "is_rudy"),
+    [
+        ("3 2 \n1 2 1\n2 3 1\n", True),
+        ("4 5\n1 2\n1 3\n1 4\n2 3\n2 4\n", True),
+        ("0 1\n0 2\n", False),
+        ("3 2\n1 2\n1 4\n", False),
+        ("# comment\n3 1\n1 2\n", False),
+        ("5 0\n", False),
+        ("a b\n1 2 3\n", False),
+    ],
+)
+def test_txt_is_gset_only_with_a_true_header(text, is_rudy, tmp_path):
+    path = write_text(tmp_path, "a.txt", text)
+    try:
+        graph = read_graph(path)
+    except InputError:
+        assert text.startswith("a b")
+        return
+    expected = read_graph(path, format="rudy" if is_rudy else "edge-list")
+    assert graph.digest == expected.digest
+    assert graph.labels == expected.labels
+
+
+def test_txt_that_could_be_either_is_read_as_gset_with_a_warning(tmp_path):
+    path = write_text(tmp_path, "a.txt", "3 2\n1 2\n2 3\n")
+    with pytest.warns(GraphWarning, match="pass --format edge-list"):
+        assert read_graph(path).num_edges == 2
+    with pytest.warns(GraphWarning, match=r"a\.txt: dropped 0 self-loops and 1 repeated"):
+        assert read_graph(path, format="edge-list").num_edges == 2
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, bytes])
+def test_standard_input_may_be_compressed(pack, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(pack(b"p edge 2 1\ne 1 2\n"))))
+    assert repr(read_graph("-", format="dimacs")) == "Graph(name='stdin', num_nodes=2, num_edges=1)"
+
+
+@pytest.mark.parametrize("format", ["edge-list", "npz"])
+def test_standard_output_and_input_are_paths(format, monkeypatch):
+    out = io.TextIOWrapper(io.BytesIO())
+    monkeypatch.setattr(sys, "stdout", out)
+    write_graph(Graph.from_edges([(0, 1), (1, 2)]), "-", format=format)
+    out.buffer.seek(0)
+    monkeypatch.setattr(sys, "stdin", out)
+    assert read_graph("-", format=format).num_edges == 2
+
+
+def test_named_pipes_are_read(tmp_path):
+    path = tmp_path / "pipe.gr"
+    os.mkfifo(path)
+    if os.fork() == 0:
+        path.write_text("p td 2 1\n1 2\n")
+        os._exit(0)
+    assert read_graph(path).num_edges == 1
+    os.wait()
+
+
+def test_failed_writing_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = tmp_path / "a.edges"
+    path.write_text("keep me")
+    with pytest.raises(InputError, match=r"a\.edges: the node label 'x y' cannot be written.*; write \.csv"):
+        write_graph(Graph.from_edges([(0, 1)], labels=["x y", "z"]), path)
+    assert path.read_text() == "keep me"
+    assert os.listdir(tmp_path) == ["a.edges"]
+
+
+def test_parts_a_format_cannot_hold_are_left_out_with_a_warning(tmp_path):
+    graph = Graph.from_edges([(0, 1)], edge_weights=[2], node_weights=[1, 3], labels=["a", "b"])
+    with pytest.warns(GraphWarning, match="cannot hold edge weights and node weights and labels"):
+        write_graph(graph, tmp_path / "a.gr")
+    with pytest.raises(InputError, match="node weight -3; this format has none below 0"):
+        write_graph(replace(graph, node_weights=np.array([1.0, -3.0]), labels=range(2)), tmp_path / "a.clq")
+
+
+def test_self_loops_and_repeats_are_dropped_with_a_warning_that_names_the_file(tmp_path):
+    path = write_text(tmp_path, "a.clq", "p edge 3 4\ne 1 2\ne 2 1\ne 3 3\ne 2 3\n")
+    with pytest.warns(GraphWarning, match=r"a\.clq: dropped 1 self-loops and 1 repeated edges"):
+        assert read_graph(path).num_edges == 2
+
+
+def test_reading_in_many_blocks_gives_the_same_graph(tmp_path, monkeypatch):
+    edges = "".join(f"e {u} {u + 1} {u / 8}\n" for u in range(1, 200))
+    path = write_text(tmp_path, "a.clq", "c \n" + "p edge 200 199\n" + edges)
+    whole = read_graph(path)
+    monkeypatch.setattr("diffuco.graphs.formats.source.CHUNK_BYTES", 7)
+    assert whole.digest == read_graph(path).digest
+
+
+def reference_sizes():
+    sizes = {}
+    for table in DATA.glob("*/best_known.csv"):
+        with table.open() as lines:
+            for row in csv.DictReader(lines):
+                key = (table.parent.name, row["instance"])
+                sizes[key] = (int(row["nodes"]), int(row.get("edges_in_file") or row["edges"]), row["problem"])
+    return sizes
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason=f"the reference data is not at {DATA}")
+@pytest.mark.filterwarnings("ignore::diffuco.graphs.graph.GraphWarning")
+@pytest.mark.parametrize("folder", ["dimacs_clique", "gset", "realworld", "biqmac"])
+def test_reference_data_has_the_listed_sizes(folder):
+    sizes = reference_sizes()
+    paths = [path for path in sorted((DATA / folder).rglob("*.gz")) if "cuts" not in path.parts]
+    assert paths
+    for path in paths[:: 3 if len(paths) > 100 else 1]:
+        graph = read_graph(path)
+        num_nodes, num_edges, problem = sizes[folder, graph.name]
+        num_diagonals = np.count_nonzero(graph.node_weights) if problem == "qubo_min" else 0
+        assert (graph.num_nodes, graph.num_edges + num_diagonals) == (num_nodes, num_edges), path
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason=f"the reference data is not at {DATA}")
+@pytest.mark.parametrize(("name", "num_graphs"), [("MUTAG_raw/MUTAG_A", 188), ("IMDB-BINARY.dgcnn", 1000)])
+def test_reference_collections_are_complete(name, num_graphs):
+    assert len(read_graphs(DATA / "tu" / f"{name}.txt.gz")) == num_graphs
