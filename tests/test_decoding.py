@@ -253,20 +253,31 @@ def test_large_sparse_graph_is_decided_by_local_fields_in_seconds(problem):
         assert float(states[node, 0]) == (field < 0) or abs(field) < 1e-4
 
 
-@pytest.mark.parametrize("margin", [-3e-9, 3e-9])
-def test_hub_of_many_updates_collects_no_rounding_error(margin):
-    # Node 0 covers all leaves and is chosen first. The last leaf then is chosen iff penalty * (1 - p_hub) > 1: the
-    # hub's product, by then updated 20,000 times from about exp(-400,000), must be exact.
-    num_leaves, center, hub = 20_000, 0, 1
+@pytest.mark.parametrize("margin", [0.95e-9, 1.05e-9])
+def test_hub_of_many_updates_collects_no_rounding_error(batch_kind, margin):
+    # Node 0 covers all leaves and is chosen first. The last leaf's field then is -margin, from the hub's product alone,
+    # which has been updated as many times as there are leaves: a loss of 5e-11 decides otherwise.
+    num_leaves, center, hub = 20_000 if batch_kind is SparseBatch else 200, 0, 1
     leaves = np.arange(2, num_leaves + 2)
     graph = Graph.from_edges([(end, leaf) for end in (center, hub) for leaf in leaves])
-    batch, problem = SparseBatch.from_graphs([graph]), get_problem("mds")
+    batch, problem = batch_kind.from_graphs([graph]), get_problem("mds")
     probs = 0.1 + 0.9 * torch.rand(batch.num_rows, 1, generator=seeded(4), dtype=torch.float64)
     probs[: num_leaves // 2] = 1.0
     probs[-1] = 0.05
     probs[hub] = 1 - (1 + margin) / problem.penalty
     states = conditional_expectation(problem, batch, probs)
-    assert states[:, 0].nonzero().ravel().tolist() == [center, num_leaves + 1 if margin > 0 else hub]
+    assert states[:, 0].nonzero().ravel().tolist() == [center, num_leaves + 1 if margin > 1e-9 else hub]
+
+
+@pytest.mark.parametrize("margin", [0.95e-9, 1.05e-9])
+@pytest.mark.parametrize("decode", [conditional_expectation, conditional_expectation_by_energy])
+def test_a_field_is_negative_from_the_width_of_a_tie(batch_kind, decode, margin):
+    # The first node's field is -margin: -1 + penalty * p for mis, 1 - penalty * (1 - p) for mvc.
+    batch = batch_kind.from_graphs([Graph.from_edges([(0, 1)])])
+    for name, neighbor in (("mis", (1 - margin) / 1.01), ("mvc", 1 - (1 + margin) / 1.01)):
+        probs = torch.tensor([[1.0], [neighbor]], dtype=torch.float64)
+        states = decode(get_problem(name), batch, probs)
+        assert states.ravel().tolist() == ([1, 0] if margin > 1e-9 else [0, 1])
 
 
 def test_dense_adjacency_lists_the_neighbors_of_the_sparse_one():

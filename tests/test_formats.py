@@ -133,6 +133,7 @@ def test_weights_of_nodes_and_edges_are_read(name, tmp_path):
         ("a.el", "9007199254740993 9007199254740992", [2**53, 2**53 + 1], [(0, 1)], None),
         ("a.txt", "Zoë Nan\ninf Zoë", ["Zoë", "Nan", "inf"], [(0, 1), (0, 2)], None),
         ("a.csv", 'Source,Target,Weight\n"Smith, J","Doe ""A""",2\n', ["Smith, J", 'Doe "A"'], [(0, 1)], [2]),
+        ("a.edges", "\ufeff4 5\n", [4, 5], [(0, 1)], None),
         ("a.csv", "from,to\n4, 5\n9\n", [4, 5, 9], [(0, 1)], None),
         ("a.csv", "a,b\nsource,target\n", ["a", "b", "source", "target"], [(0, 1), (2, 3)], None),
         ("a.mtx", "%%MatrixMarket matrix coordinate pattern symmetric\n3 3 1\n3 1\n", [1, 2, 3], [(0, 2)], None),

@@ -75,8 +75,9 @@ def test_valid_files_are_valid(tmp_path):
 
 
 @pytest.mark.parametrize("name", VALID)
-def test_empty_files_are_refused(name, tmp_path):
-    assert "; " in message_of(tmp_path, name, b"")
+@pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf"])
+def test_empty_files_are_refused(name, content, tmp_path):
+    assert "; " in message_of(tmp_path, name, content)
 
 
 @pytest.mark.parametrize("name", VALID)
@@ -314,6 +315,20 @@ def test_decompression_bombs_are_refused(name, tmp_path, monkeypatch):
     assert "GiB of data; give a smaller file" in message_of(
         tmp_path, name + ".gz", gzip.compress(start + b"\n" * 2**22)
     )
+
+
+@pytest.mark.parametrize(
+    ("limit", "message"),
+    [("source.MAX_LINES", "more than 100 lines"), ("numbers.MAX_NUMBERS", "more than 100 numbers")],
+)
+def test_files_of_too_many_numbers_are_refused(limit, message, tmp_path, monkeypatch):
+    monkeypatch.setattr(f"diffuco.graphs.formats.{limit}", 100)
+    assert message in message_of(tmp_path, "a.edges", b"1 2\n" * 101)
+
+
+def test_xml_of_too_many_bytes_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("diffuco.graphs.formats.graphml.MAX_XML_BYTES", -1)
+    assert "write the graph in another format" in message_of(tmp_path, "a.graphml", VALID["a.graphml"])
 
 
 def test_lines_without_end_are_refused(tmp_path, monkeypatch):

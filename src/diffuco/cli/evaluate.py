@@ -2,13 +2,19 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from diffuco.cli import options
 from diffuco.cli.console import make_folder, print_json, print_result
 from diffuco.errors import InputError
+
+if TYPE_CHECKING:
+    from diffuco.graphs.graph import Graph
+
+
+REFERENCE_HELP = "Compare with the optima of an exact solver, which are kept on disk once found."
 
 
 class ReferenceName(StrEnum):
@@ -33,16 +39,12 @@ def evaluate(
     dataset: Annotated[str, typer.Option(help="Dataset; `diffuco generate --list` shows them.")],
     split: options.Split = "test",
     count: options.Count = None,
-    problem: Annotated[
-        options.ProblemName | None, typer.Option(help="Must be the model's.", show_default="the model's")
-    ] = None,
+    problem: Annotated[options.ProblemName | None, typer.Option(help="Refuse a model of another.")] = None,
     samples: options.Samples = 8,
     step_factor: options.StepFactor = 3,
     decode: options.Decode = options.DecodeName.CE,
     token_size: options.TokenSize = 8,
-    reference: Annotated[
-        ReferenceName, typer.Option(help="Compare with the optima of an exact solver, kept on disk once found.")
-    ] = ReferenceName.NONE,
+    reference: Annotated[ReferenceName, typer.Option(help=REFERENCE_HELP)] = ReferenceName.NONE,
     output: options.OutputFile = None,
     seed: options.Seed = 0,
     device: options.Device = "auto",
@@ -53,45 +55,40 @@ def evaluate(
     Solves the graphs and summarises objective, feasibility, time and, with a reference, the gap to it.
     """
     from diffuco import evaluation
-    from diffuco.baselines.references import reference_objectives
     from diffuco.graphs.datasets import get_dataset
     from diffuco.pretrained import load_model
-    from diffuco.solver import Solver
+    from diffuco.solver import Solver, check_options
 
-    if output:
-        make_folder(output.parent)
+    check_options(samples, step_factor, decode, token_size)
     checkpoint = load_model(model)
     solver = Solver(problem or checkpoint.problem, checkpoint, device=device)
     graphs = get_dataset(dataset).graphs(split, count, progress=True)
     if not graphs:
         raise InputError("no graphs to evaluate on; give --count 1 or more")
-    references = None
-    if reference is ReferenceName.CP_SAT:
-        references = reference_objectives(checkpoint.problem, graphs, progress=True)
-    record = evaluation.evaluate(
-        solver,
-        graphs,
-        samples=samples,
-        step_factor=step_factor,
-        decode=decode.value,
-        token_size=token_size,
-        seed=seed,
-        references=references,
-        progress=True,
+    settings = {"samples": samples, "step_factor": step_factor, "token_size": token_size, "seed": seed}
+    references = _references(reference, checkpoint.problem, graphs)
+    origin = {"dataset": dataset, "split": split, "count": len(graphs), "reference": reference.value}
+    record = origin | evaluation.evaluate(
+        solver, graphs, decode=decode.value, references=references, progress=True, **settings
     )
-    record = {"dataset": dataset, "split": split, "count": len(graphs), "reference": reference.value} | record
     if output:
         _write(output, record)
-    if as_json:
-        print_json(record)
-    else:
-        print_result(evaluation.table(record))
+    print_json(record) if as_json else print_result(evaluation.table(record))
 
 
-def _write(path: Path, record: dict[str, object]) -> None:
+def _references(reference: ReferenceName, problem: str, graphs: list["Graph"]) -> list[float] | None:
+    if reference is ReferenceName.NONE:
+        return None
+    from diffuco.baselines.references import reference_objectives
+
+    return reference_objectives(problem, graphs, progress=True)
+
+
+def _write(path: Path, record: dict[str, Any]) -> None:
     import json
 
     from diffuco.graphs.formats.output import open_for_writing
 
+    make_folder(path.absolute().parent)
     with open_for_writing(path) as out:
         out.write((json.dumps(record, indent=1) + "\n").encode())

@@ -58,11 +58,12 @@ def _expand(path: Path, file_format: str | None) -> Iterator[Path]:
     from diffuco.graphs.graph import GraphWarning
 
     files = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
-    readable = files if file_format else [file for file in files if _has_graph_suffix(file)]
-    skipped = [file.name for file in files if file not in set(readable)]
+    readable = [file for file in files if file_format or _has_graph_suffix(file)]
+    skipped = sorted({file.name for file in files} - {file.name for file in readable})
     if skipped:
         names = ", ".join(skipped[:3]) + (", ..." if len(skipped) > 3 else "")
-        warnings.warn(GraphWarning(f"{path}: skipped {len(skipped)} files that are no graphs ({names})"), stacklevel=2)
+        text = f"{path}: skipped {len(skipped)} of {len(files)} files, whose suffix is of no graph format ({names})"
+        warnings.warn(GraphWarning(text), stacklevel=2)
     if not readable:
         raise InputError(f"{path}: no graph files in this folder; give another or pass --format")
     yield from readable

@@ -135,7 +135,7 @@ def _decode_cover(values: Tensor, sizes: Tensor, matrix: Tensor, penalty: float,
         length = token.shape[2]
         rows = _rows_of(closed, token)  # [B, S, k, P]
         log_uncovered = log_uncovered - (rows * log_free.gather(2, token)[..., None]).sum(2)
-        uncovered = (log_uncovered / scale).exp().masked_fill(covered, 0.0)
+        uncovered = (log_uncovered.double() / scale).exp().masked_fill(covered, 0.0)
         bits = 2 ** torch.arange(length, device=values.device)
         masks = (rows * bits[:, None]).sum(2)  # which members of the token cover each node
         per_mask = uncovered.new_zeros(*uncovered.shape[:2], 2**length).scatter_add(2, masks, uncovered)

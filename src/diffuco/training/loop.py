@@ -133,6 +133,10 @@ def _out_of_time(started: float, max_minutes: float | None) -> bool:
     return max_minutes is not None and time.monotonic() - started > 60 * max_minutes
 
 
+def _hardware(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else f"{torch.get_num_threads()} CPU threads"
+
+
 def _save_model(path: Path, model: Gnn, config: TrainConfig, state: Progress, scores: dict[str, float]) -> None:
     card = {
         "dataset": config.dataset,
@@ -141,5 +145,6 @@ def _save_model(path: Path, model: Gnn, config: TrainConfig, state: Progress, sc
         "minutes": round(state.seconds / 60, 2),
         "validation": scores,
         "commit": source_commit(),
+        "hardware": _hardware(next(model.parameters()).device),
     }
     save_checkpoint(path, model, problem=config.problem, card=card)

@@ -35,7 +35,7 @@ def mis_rb_small() -> TrainConfig:
         dataset="rb-small",
         num_steps=8,
         start_temperature=0.1,
-        anneal_epochs=110,
+        anneal_epochs=100,
         learning_rate=0.001,
         noise="exponential",
         samples_per_graph=8,
@@ -66,7 +66,7 @@ def mds_ba_small() -> TrainConfig:
 
 def qubo_random() -> TrainConfig:
     """Random QUBO, the shipped model: minutes on one GPU. Its energies, and so its temperature, are in the hundreds."""
-    return replace(max_cut_ba_small(), problem="qubo", dataset="qubo-50-150", start_temperature=100.0, weighted=True)
+    return replace(max_cut_ba_small(), problem="qubo", dataset="qubo-50-150", start_temperature=50.0, weighted=True)
 
 
 def mis_rb_small_paper() -> TrainConfig:

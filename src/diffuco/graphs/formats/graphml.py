@@ -16,9 +16,11 @@ from diffuco.errors import InputError
 from diffuco.graphs.formats.base import MAX_NODES, EdgeRows, Format, as_integers, build_graph, unless_all_one
 from diffuco.graphs.formats.numbers import NUMBER
 from diffuco.graphs.formats.output import number_texts, text_labels, write_line
-from diffuco.graphs.formats.source import Source, quoted
+from diffuco.graphs.formats.source import CHUNK_BYTES, Source, quoted
 from diffuco.graphs.graph import Graph
 
+MAX_XML_BYTES = 2**30
+"""Elements take several times their size in memory while the graph is collected."""
 _MAX_TEXT = 1000
 """Weights are short; longer text is cut, so that it cannot fill the memory."""
 
@@ -27,7 +29,9 @@ def read(source: Source) -> list[Graph]:
     """All graphs of a GraphML file."""
     reader = _Reader(source)
     try:
-        for chunk in source.chunks():
+        for position, chunk in enumerate(source.chunks()):
+            if position * CHUNK_BYTES > MAX_XML_BYTES:
+                raise source.error(f"more than {MAX_XML_BYTES // 2**30} GiB of XML; write the graph in another format")
             reader.parser.Parse(chunk, False)
         reader.parser.Parse(b"", True)
     except expat.ExpatError as error:

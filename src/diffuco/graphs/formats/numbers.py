@@ -17,6 +17,8 @@ from diffuco.graphs.formats.base import EdgeRows, check_finite, checked_nodes
 from diffuco.graphs.formats.source import Block, Source, quoted
 
 NUMBER = re.compile(rb"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.IGNORECASE)
+MAX_NUMBERS = 300_000_000
+"""Enough for 100 million weighted edges; more would not fit the memory of most machines."""
 _EMPTY_COLUMN = re.compile(rb",[ \t]*[,\r\n]|(^|\n)[ \t]*,")
 _NEWLINE, _SPACE = 10, 32
 _IS_SPACE = np.isin(np.arange(256), np.frombuffer(b" \t\n\v\f\r", dtype=np.uint8))
@@ -68,7 +70,13 @@ class NumericLines:
 
 def read_numbers(source: Source, kinds: LineKinds) -> NumericLines:
     """All lines of numbers in the input."""
-    return _concatenate([_parse_block(source, block, kinds) for block in source.blocks()])
+    parts, num_values = [], 0
+    for block in source.blocks():
+        parts.append(_parse_block(source, block, kinds))
+        num_values += len(parts[-1].values)
+        if num_values > MAX_NUMBERS:
+            raise source.error(f"more than {MAX_NUMBERS} numbers; give a smaller file", block.first_line)
+    return _concatenate(parts)
 
 
 def columns(

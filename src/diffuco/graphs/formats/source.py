@@ -1,6 +1,7 @@
 """One input, a file or standard input: decompressed as it is read, with every failure an `InputError`."""
 
 import bz2
+import codecs
 import gzip
 import lzma
 import os
@@ -18,6 +19,8 @@ from diffuco.errors import InputError
 
 MAX_BYTES = 4 * 2**30
 """Largest decompressed input, so that a small file cannot fill the memory."""
+MAX_LINES = 100_000_000
+"""Short lines take more memory as numbers than as text, so their number has a limit of its own."""
 MAX_LINE_BYTES = 256 * 2**20
 CHUNK_BYTES = 4 * 2**20
 COMPRESSIONS = {
@@ -74,11 +77,10 @@ class Source:
 
     def blocks(self) -> Iterator[Block]:
         """The text in blocks of whole lines; zero bytes are refused as a sign of a binary file."""
-        line, rest, seen = 1, b"", False
+        line, rest, is_first = 1, b"", True
         for chunk in self._joined_chunks():
-            text = rest + chunk
-            if not seen:
-                text, seen = text.removeprefix(b"\xef\xbb\xbf"), True
+            text = rest + (chunk.removeprefix(codecs.BOM_UTF8) if is_first else chunk)
+            is_first = False
             if b"\0" in text:
                 line += text.count(b"\n", 0, text.index(b"\0"))
                 raise self.error("a zero byte, so this is no UTF-8 text; check the format or pass --format", line)
@@ -86,8 +88,10 @@ class Source:
             if end:
                 yield Block(line, text[:end])
                 line += text.count(b"\n", 0, end)
+            if line > MAX_LINES:
+                raise self.error(f"more than {MAX_LINES} lines; give a smaller file", line)
             rest = text[end:]
-        if not seen:
+        if line == 1 and not rest:
             raise self.error("the file is empty; give a file with a graph")
         if rest:
             yield Block(line, rest + b"\n")
