@@ -9,7 +9,9 @@ from diffuco.graphs.graph import Graph
 
 
 def all_states(num_nodes: int) -> np.ndarray:
-    return np.array(list(itertools.product([0, 1], repeat=num_nodes)), dtype=np.float64).reshape(2**num_nodes, num_nodes)
+    return np.array(list(itertools.product([0, 1], repeat=num_nodes)), dtype=np.float64).reshape(
+        2**num_nodes, num_nodes
+    )
 
 
 def energy(problem, graph: Graph, x: np.ndarray) -> float:

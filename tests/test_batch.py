@@ -1,11 +1,11 @@
 import numpy as np
-import oracle
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
+import oracle
 from diffuco.errors import InputError
 from diffuco.graphs.batch import DenseBatch, SparseBatch, make_batch
 from diffuco.graphs.graph import Graph, GraphWarning

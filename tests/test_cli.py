@@ -137,11 +137,12 @@ def test_folder_is_solved_file_by_file(run, models, tmp_path, house):
 
 
 def test_a_bad_file_costs_only_itself(run, models, tmp_path, house):
-    missing = tmp_path / "missing.clq"
+    missing, empty_folder = tmp_path / "missing.clq", tmp_path / "empty"
+    empty_folder.mkdir()
     for extra in ((), ("--json",)):
-        outcome = run("solve", "mis", missing, house, "--model", models["mis"], *extra)
+        outcome = run("solve", "mis", missing, empty_folder, house, "--model", models["mis"], *extra)
         assert outcome.code == 2
-        assert len(outcome.errors) == len(outcome.err.splitlines()) == 1
+        assert len(outcome.errors) == len(outcome.err.splitlines()) == 2
         assert "missing.clq" in outcome.err
         assert "house.clq" in outcome.out
 
@@ -272,8 +273,17 @@ def test_evaluate_against_exact_optima(run, models, tmp_path):
     assert outcome.code == 0, outcome.err
     record = json.loads(outcome.out)
     assert record == json.loads((tmp_path / "record.json").read_text())
-    assert (record["dataset"], record["count"]) == ("rb-tiny", 3)
-    assert run("evaluate", "--model", models["mis"], *options).code == 0
+    assert (record["dataset"], record["graphs"]) == ("rb-tiny", 3)
+    assert (record["reference"]["solver"], record["reference"]["proven"]) == ("cp-sat", 3)
+    outcome = run("evaluate", "--model", models["mis"], *options)
+    assert "3 of 3" in outcome.out
+    assert outcome.err == ""
+
+
+def test_evaluation_of_one_graph_is_valid_json(run, models):
+    outcome = run("evaluate", "--model", models["mis"], "--dataset", "rb-tiny", "--count", 1, "--json")
+    record = json.loads(outcome.out, parse_constant=pytest.fail)
+    assert "reference" not in record
 
 
 def test_interrupt_is_one_line(run, monkeypatch, house):

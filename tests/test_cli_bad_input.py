@@ -60,6 +60,7 @@ def test_missing_file(run, tmp_path):
 
 
 def test_folder_without_graphs(run, tmp_path):
+    (tmp_path / "notes.md").write_text("no graph")
     assert_one_line(run("solve", "mis", tmp_path), str(tmp_path), "no graph files")
 
 
@@ -221,6 +222,7 @@ def test_missing_solution_file(run, tmp_path, house):
         (["evaluate", "--model", "MODEL", "--dataset", "rb-tiny", "--count", "1", "--samples", "0"], "samples is 0"),
         (["evaluate", "--model", "none", "--dataset", "rb-tiny"], "none"),
         (["evaluate", "--dataset", "rb-tiny"], "--model"),
+        (["evaluate", "--model", "MODEL", "--dataset", "rb-tiny", "--output", "/proc/none/r.json"], "/proc/none"),
     ],
 )
 def test_bad_generate_train_evaluate(run, models, tmp_path, arguments, hint):

@@ -3,12 +3,12 @@
 import itertools
 
 import numpy as np
-import oracle
 import pytest
 import torch
 from torch import nn
 from torch.testing import assert_close
 
+import oracle
 from diffuco.diffusion import mean_field
 from diffuco.diffusion.loss import backward_joint_bound, later_costs_advantage, leave_one_out, step_cost, surrogate
 from diffuco.diffusion.noise import AnnealedNoise, CategoricalNoise, ExponentialNoise, make_noise
@@ -104,9 +104,7 @@ def test_expected_sum_of_costs_is_the_kl(graph, num_steps, noise_kind, temperatu
     paths = all_paths(graph.num_nodes, num_steps)[:, None]
     batch = SparseBatch.from_graphs([graph] * len(paths))
     with torch.no_grad():
-        log_q, costs = path_terms(
-            denoiser, problem, noise, batch, as_samples(paths, num_steps), temperature
-        )
+        log_q, costs = path_terms(denoiser, problem, noise, batch, as_samples(paths, num_steps), temperature)
         likelihood = log_q.sum(0).exp() / 2**graph.num_nodes
         expected = (likelihood * costs.sum(0)).sum()
         assert_close(likelihood.sum().item(), 1.0)
@@ -197,9 +195,7 @@ def test_monte_carlo_estimate_agrees_with_the_exact_gradient():
     denoiser, problem, noise = make(PATH, 3, AnnealedNoise)
     copies = 4000
     batch = SparseBatch.from_graphs([PATH] * copies)
-    backward_joint_bound(
-        denoiser, problem, noise, batch, temperature=0.5, num_samples=5, generator=oracle.seeded(1)
-    )
+    backward_joint_bound(denoiser, problem, noise, batch, temperature=0.5, num_samples=5, generator=oracle.seeded(1))
     (exact,) = torch.autograd.grad(exact_free_energy(denoiser, problem, noise, PATH, 0.5), denoiser.table)
     error = (denoiser.table.grad - exact).norm() / exact.norm()
     assert error < 0.1

@@ -1,9 +1,9 @@
 import numpy as np
-import oracle
 import pytest
 import torch
 from torch.testing import assert_close
 
+import oracle
 from diffuco.errors import InputError
 from diffuco.graphs.batch import DenseBatch, SparseBatch
 from diffuco.problems import all_problems, get_problem

@@ -7,6 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from rich.console import Console
+from rich.progress import Progress
+
 from diffuco.baselines.exact import solve_exact
 from diffuco.errors import InputError
 from diffuco.graphs.cache import cache_directory
@@ -30,24 +33,27 @@ def reference_objectives(
     problem: str, graphs: Sequence[Graph], *, time_limit_s: float = 60.0, progress: bool = False
 ) -> list[float]:
     """The best known objective of every graph; a `GraphWarning` says how many are not proven optimal."""
-    from rich.console import Console
-    from rich.progress import Progress
+    references = find_references(problem, graphs, time_limit_s=time_limit_s, progress=progress)
+    return [reference.objective for reference in references]
 
-    console = Console(stderr=True)
-    # mds runs on one thread a graph, the others on eight.
+
+def find_references(
+    problem: str, graphs: Sequence[Graph], *, time_limit_s: float = 60.0, progress: bool = False
+) -> list[Reference]:
+    """What is known about every graph, from disk or solved now, with a bar on standard error if asked."""
+    # mds runs on one thread a graph, the others on eight. Threads do: CP-SAT releases the GIL.
     num_parallel = available_cores() if problem == "mds" else max(1, available_cores() // WORKERS)
     with (
-        Progress(console=console, transient=True, disable=not (progress and console.is_terminal)) as bar,
+        Progress(console=Console(stderr=True), transient=True, disable=not progress) as bar,
         ThreadPoolExecutor(num_parallel) as pool,
     ):
-        # Threads do: CP-SAT releases the GIL.
         found = pool.map(lambda graph: _reference(problem, graph, time_limit_s), graphs)
         references = list(bar.track(found, total=len(graphs), description=f"exact {problem}"))
     num_unproven = sum(not reference.proven for reference in references)
     if num_unproven:
         text = f"{num_unproven} of {len(graphs)} references are the best CP-SAT found in {time_limit_s:g} s, not proven"
         warnings.warn(GraphWarning(text), stacklevel=2)
-    return [reference.objective for reference in references]
+    return references
 
 
 def _reference(problem: str, graph: Graph, time_limit_s: float) -> Reference:

@@ -1,6 +1,7 @@
 """What a command writes where: results on standard output, everything else on standard error, one line a message."""
 
 import json
+import math
 import os
 import sys
 import warnings
@@ -26,7 +27,20 @@ def print_result(result: "RenderableType") -> None:
 
 def print_json(record: Any) -> None:
     """Print a value as one line of JSON on standard output."""
-    print(json.dumps(record))
+    print(json.dumps(finite(record), allow_nan=False))
+
+
+def finite(value: Any) -> Any:
+    """The value with None in place of infinity and NaN, which JSON does not have.
+
+    >>> finite({"gap": float("nan"), "sizes": [1, 2.5]})
+    {'gap': None, 'sizes': [1, 2.5]}
+    """
+    if isinstance(value, dict):
+        return {name: finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def print_error(message: object) -> None:
@@ -39,8 +53,12 @@ def progress_bar() -> "Progress":
     from rich.console import Console
     from rich.progress import Progress
 
-    console = Console(stderr=True)
-    return Progress(console=console, transient=True, disable=not console.is_terminal)
+    return Progress(console=Console(stderr=True), transient=True, disable=not shows_progress())
+
+
+def shows_progress() -> bool:
+    """Whether anybody watches standard error; a log file is spared the bars."""
+    return sys.stderr.isatty()
 
 
 @contextmanager

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diffuco.cli import options
-from diffuco.cli.console import make_folder, print_json, print_result
+from diffuco.cli.console import finite, make_folder, print_json, print_result, shows_progress
 from diffuco.errors import InputError
 
 if TYPE_CHECKING:
+    from diffuco.baselines.references import Reference
     from diffuco.graphs.graph import Graph
 
 
@@ -60,28 +61,32 @@ def evaluate(
     from diffuco.solver import Solver, check_options
 
     check_options(samples, step_factor, decode, token_size)
+    if output:
+        make_folder(output.absolute().parent)
     checkpoint = load_model(model)
     solver = Solver(problem or checkpoint.problem, checkpoint, device=device)
-    graphs = get_dataset(dataset).graphs(split, count, progress=True)
+    graphs = get_dataset(dataset).graphs(split, count, progress=shows_progress())
     if not graphs:
         raise InputError("no graphs to evaluate on; give --count 1 or more")
     settings = {"samples": samples, "step_factor": step_factor, "token_size": token_size, "seed": seed}
     references = _references(reference, checkpoint.problem, graphs)
-    origin = {"dataset": dataset, "split": split, "count": len(graphs), "reference": reference.value}
-    record = origin | evaluation.evaluate(
-        solver, graphs, decode=decode.value, references=references, progress=True, **settings
+    objectives = None if references is None else [known.objective for known in references]
+    record = {"dataset": dataset, "split": split} | evaluation.evaluate(
+        solver, graphs, decode=decode.value, references=objectives, progress=shows_progress(), **settings
     )
+    if references is not None:
+        record["reference"] |= {"solver": reference.value, "proven": sum(known.proven for known in references)}
     if output:
         _write(output, record)
     print_json(record) if as_json else print_result(evaluation.table(record))
 
 
-def _references(reference: ReferenceName, problem: str, graphs: list["Graph"]) -> list[float] | None:
+def _references(reference: ReferenceName, problem: str, graphs: list["Graph"]) -> list["Reference"] | None:
     if reference is ReferenceName.NONE:
         return None
-    from diffuco.baselines.references import reference_objectives
+    from diffuco.baselines.references import find_references
 
-    return reference_objectives(problem, graphs, progress=True)
+    return find_references(problem, graphs, progress=shows_progress())
 
 
 def _write(path: Path, record: dict[str, Any]) -> None:
@@ -89,6 +94,5 @@ def _write(path: Path, record: dict[str, Any]) -> None:
 
     from diffuco.graphs.formats.output import open_for_writing
 
-    make_folder(path.absolute().parent)
     with open_for_writing(path) as out:
-        out.write((json.dumps(record, indent=1) + "\n").encode())
+        out.write((json.dumps(finite(record), allow_nan=False, indent=1) + "\n").encode())

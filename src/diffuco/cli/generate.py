@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from diffuco.cli import options
-from diffuco.cli.console import make_folder, print_json, print_result, progress_bar
+from diffuco.cli.console import make_folder, print_json, print_result, progress_bar, shows_progress
 from diffuco.errors import InputError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def generate(
     from diffuco.graphs.formats import write_graph
 
     chosen = _writable_format(file_format)
-    graphs = get_dataset(dataset).graphs(split, count, seed, progress=True)
+    graphs = get_dataset(dataset).graphs(split, count, seed, progress=shows_progress())
     make_folder(out)
     files = [out / f"{dataset.lower()}-{split}-{index:04d}{chosen.suffixes[0]}" for index in range(len(graphs))]
     with progress_bar() as bar:

@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,9 +36,15 @@ class Inputs:
 
 def load_inputs(paths: Sequence[Path], file_format: str | None) -> Inputs:
     """Read every graph of the files and folders; report bad files and go on."""
-    files = [file for path in paths for file in _expand(path, file_format)]
+    files: list[Path] = []
     graphs: list[LoadedGraph] = []
     num_bad = 0
+    for path in paths:
+        try:
+            files += _expand(path, file_format)
+        except InputError as error:
+            print_error(error)
+            num_bad += 1
     with progress_bar() as bar:
         for file in bar.track(files, description="reading") if len(files) > 1 else files:
             try:
@@ -50,23 +56,22 @@ def load_inputs(paths: Sequence[Path], file_format: str | None) -> Inputs:
     return Inputs(graphs, num_bad, is_single)
 
 
-def _expand(path: Path, file_format: str | None) -> Iterator[Path]:
+def _expand(path: Path, file_format: str | None) -> list[Path]:
     """A file as it is; of a folder the files in it that have the suffix of a graph format, sorted."""
     if not path.is_dir():
-        yield path
-        return
+        return [path]
     from diffuco.graphs.graph import GraphWarning
 
     files = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
     readable = [file for file in files if file_format or _has_graph_suffix(file)]
     skipped = sorted({file.name for file in files} - {file.name for file in readable})
+    if not readable:
+        raise InputError(f"{path}: no graph files in this folder; give another or pass --format")
     if skipped:
         names = ", ".join(skipped[:3]) + (", ..." if len(skipped) > 3 else "")
         text = f"{path}: skipped {len(skipped)} of {len(files)} files, whose suffix is of no graph format ({names})"
         warnings.warn(GraphWarning(text), stacklevel=2)
-    if not readable:
-        raise InputError(f"{path}: no graph files in this folder; give another or pass --format")
-    yield from readable
+    return readable
 
 
 def _has_graph_suffix(path: Path) -> bool:

@@ -1,13 +1,12 @@
 """`diffuco train`: run a recipe."""
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from diffuco.cli import options
-from diffuco.cli.console import make_folder, print_json, print_result
+from diffuco.cli.console import make_folder, print_json, print_result, shows_progress
 
 if TYPE_CHECKING:
     from diffuco.training.config import TrainConfig
@@ -69,10 +68,9 @@ def train(
     make_folder(folder)
     if not as_json:
         print_result(_description(config))
-    summary = run(config, folder, resume=resume, max_minutes=max_minutes, device=device, progress=True)
+    summary = run(config, folder, resume=resume, max_minutes=max_minutes, device=device, progress=shows_progress())
     if as_json:
-        best = summary["best_energy"]
-        print_json(summary | {"best_energy": best if math.isfinite(best) else None})
+        print_json(summary)
     else:
         print_result(_result(summary, recipe))
 

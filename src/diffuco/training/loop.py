@@ -12,6 +12,7 @@ from torch import nn
 from diffuco.diffusion.loss import backward_joint_bound
 from diffuco.diffusion.noise import make_noise
 from diffuco.errors import InputError
+from diffuco.evaluation import hardware
 from diffuco.graphs.datasets import get_dataset
 from diffuco.model.acceleration import accelerate
 from diffuco.model.checkpoint import save_checkpoint
@@ -73,7 +74,7 @@ def train(
     state = load_state(out, config, model, optimizer) if resume else Progress()
     started, seconds_before = time.monotonic(), state.seconds
     with Reporter(out, config, first_step=state.step, show=progress) as report:
-        while state.step < config.total_steps and not _out_of_time(started, max_minutes):
+        while state.step < config.total_steps:
             # Anneal, take a batch, differentiate the loss, step.
             temperature = temperature_at(state.step, config)
             for group in optimizer.param_groups:
@@ -106,6 +107,8 @@ def train(
                 _save_model(out / "last.safetensors", model, config, state, scores)
             if state.step % config.checkpoint_every == 0:
                 save_state(out, config, model, optimizer, state)
+            if max_minutes is not None and time.monotonic() - started > 60 * max_minutes:
+                break
         save_state(out, config, model, optimizer, state)
     return {
         "out": str(out),
@@ -129,14 +132,6 @@ def _problem(config: TrainConfig) -> Problem:
     return get_problem(config.problem, config.penalty if has_penalty else None)
 
 
-def _out_of_time(started: float, max_minutes: float | None) -> bool:
-    return max_minutes is not None and time.monotonic() - started > 60 * max_minutes
-
-
-def _hardware(device: torch.device) -> str:
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else f"{torch.get_num_threads()} CPU threads"
-
-
 def _save_model(path: Path, model: Gnn, config: TrainConfig, state: Progress, scores: dict[str, float]) -> None:
     card = {
         "dataset": config.dataset,
@@ -145,6 +140,6 @@ def _save_model(path: Path, model: Gnn, config: TrainConfig, state: Progress, sc
         "minutes": round(state.seconds / 60, 2),
         "validation": scores,
         "commit": source_commit(),
-        "hardware": _hardware(next(model.parameters()).device),
+        "hardware": hardware(next(model.parameters()).device),
     }
     save_checkpoint(path, model, problem=config.problem, card=card)

@@ -46,12 +46,12 @@ def mis_rb_small() -> TrainConfig:
 
 def mvc_rb_small() -> TrainConfig:
     """Minimum vertex cover on RB-small, the shipped model: minutes on one GPU."""
-    return replace(mis_rb_small(), problem="mvc", num_steps=6, anneal_epochs=60)
+    return replace(mis_rb_small(), problem="mvc", num_steps=6, anneal_epochs=40)
 
 
 def max_clique_rb_small() -> TrainConfig:
     """Maximum clique on RB-small, the shipped model: minutes on one GPU."""
-    return replace(mis_rb_small(), problem="max-clique", num_steps=6, anneal_epochs=60)
+    return replace(mis_rb_small(), problem="max-clique", num_steps=6, anneal_epochs=40)
 
 
 def max_cut_ba_small() -> TrainConfig:
@@ -66,7 +66,14 @@ def mds_ba_small() -> TrainConfig:
 
 def qubo_random() -> TrainConfig:
     """Random QUBO, the shipped model: minutes on one GPU. Its energies, and so its temperature, are in the hundreds."""
-    return replace(max_cut_ba_small(), problem="qubo", dataset="qubo-50-150", start_temperature=50.0, weighted=True)
+    return replace(
+        max_cut_ba_small(),
+        problem="qubo",
+        dataset="qubo-50-150",
+        start_temperature=50.0,
+        weighted=True,
+        anneal_epochs=20,
+    )
 
 
 def mis_rb_small_paper() -> TrainConfig:

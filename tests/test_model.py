@@ -1,0 +1,169 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch.testing import assert_close
+
+import oracle
+from diffuco.errors import InputError
+from diffuco.graphs.batch import DenseBatch, SparseBatch
+from diffuco.graphs.graph import Graph
+from diffuco.model import Gnn, GnnConfig, load_checkpoint, read_card, save_checkpoint
+from diffuco.model.acceleration import accelerate
+from diffuco.model.gnn import GraphNorm
+
+CONFIG = GnnConfig(num_steps=3, num_layers=3, num_hidden=16, num_random_features=2)
+WEIGHTED = GnnConfig(num_steps=3, num_layers=3, num_hidden=16, num_random_features=2, weighted=True)
+for_both_networks = pytest.mark.parametrize("config", [CONFIG, WEIGHTED], ids=["plain", "weighted"])
+for_both_batches = pytest.mark.parametrize("batch_kind", [SparseBatch, DenseBatch])
+
+
+def network(config: GnnConfig) -> Gnn:
+    torch.manual_seed(0)
+    model = Gnn(config).double()
+    for parameter in model.parameters():  # norms start as the identity: make every parameter matter
+        parameter.data += 0.1 * torch.randn(parameter.shape, dtype=torch.float64)
+    return model
+
+
+def inputs(num_rows: int, samples: int = 3, seed: int = 0):
+    generator = oracle.seeded(seed)
+    x = (torch.rand(num_rows, samples, generator=generator) < 0.5).double()
+    features = torch.randn(num_rows, samples, 2, generator=generator).double()
+    return x, torch.arange(1, samples + 1), features
+
+
+@for_both_networks
+@for_both_batches
+def test_relabelling_nodes_relabels_logits(config, batch_kind):
+    graph = oracle.small_graphs()[-1]
+    order = np.random.default_rng(0).permutation(graph.num_nodes)
+    relabelled = Graph.from_edges(
+        np.argsort(order)[graph.edges], edge_weights=graph.edge_weights, node_weights=graph.node_weights[order]
+    )
+    model = network(config)
+    x, step, features = inputs(graph.num_nodes)
+    before = model(batch_kind.from_graphs([graph]), x, step, features)
+    after = model(batch_kind.from_graphs([relabelled]), x[order], step, features[order])
+    assert_close(after, before[order])
+
+
+@for_both_networks
+@for_both_batches
+def test_logits_do_not_depend_on_padding_or_the_other_graphs(config, batch_kind):
+    graphs = oracle.small_graphs()
+    model = network(config)
+    batch = batch_kind.from_graphs(graphs)
+    x, step, features = inputs(batch.num_rows)
+    together = batch.split(model(batch, x, step, features))
+    for graph, rows, logits in zip(graphs, batch.split(torch.cat([x[..., None], features], 2)), together, strict=True):
+        alone = model(batch_kind.from_graphs([graph]), rows[..., 0], step, rows[..., 1:])
+        assert_close(logits, alone)
+
+
+@for_both_networks
+def test_dense_and_sparse_batches_give_the_same_logits_and_gradients(config):
+    graphs = oracle.small_graphs()
+    model = network(config)
+    sparse, dense = SparseBatch.from_graphs(graphs), DenseBatch.from_graphs(graphs, pad_to=11)
+    x, step, features = inputs(dense.num_rows)
+    rows = torch.cat([torch.arange(s, s + n) for s, n in zip(dense.row_starts, dense.sizes, strict=True)])
+    results = []
+    for logits in (model(dense, x, step, features)[rows], model(sparse, x[rows], step, features[rows])):
+        gradients = torch.autograd.grad(logits.square().sum(), tuple(model.parameters()))
+        results.append((logits, *gradients))
+    for one, other in zip(*results, strict=True):
+        assert_close(one, other)
+
+
+def test_graph_norm_normalises_each_graph_and_sample_alone():
+    graphs = [graph for graph in oracle.small_graphs() if graph.num_nodes > 3]
+    batch = SparseBatch.from_graphs(graphs)
+    values = torch.randn(batch.num_rows, 2, 4, generator=oracle.seeded(0), dtype=torch.float64)
+    normed = GraphNorm(4).double()(batch, values)
+    for rows in batch.split(normed):
+        assert_close(rows.mean(0), torch.zeros(2, 4, dtype=torch.float64))
+        assert_close(rows.var(0, unbiased=False), torch.ones(2, 4, dtype=torch.float64), atol=1e-3, rtol=0)
+
+
+def test_the_network_sees_state_step_and_random_features():
+    batch = SparseBatch.from_graphs(oracle.small_graphs())
+    model = network(CONFIG)
+    x, step, features = inputs(batch.num_rows)
+    logits = model(batch, x, step, features)
+    for changed in ((1 - x, step, features), (x, step.flip(0), features), (x, step, features + 1)):
+        assert (model(batch, *changed) - logits).abs().max() > 1e-3
+
+
+def test_scaling_all_weights_leaves_a_weighted_network_unchanged():
+    graph = oracle.small_graphs()[-1]
+    scaled = Graph.from_edges(graph.edges, edge_weights=100 * graph.edge_weights, node_weights=100 * graph.node_weights)
+    model = network(WEIGHTED)
+    arguments = inputs(graph.num_nodes)
+    one, other = (model(SparseBatch.from_graphs([g]), *arguments) for g in (graph, scaled))
+    assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_bfloat16_network_stays_close_to_the_reference():
+    batch = DenseBatch.from_graphs(oracle.small_graphs()[3:])
+    x, step, features = (value.float() if value.is_floating_point() else value for value in inputs(batch.num_rows))
+    model = network(CONFIG).float()
+    with torch.no_grad():
+        expected = model(batch, x, step, features)
+        fast = accelerate(model, torch.device("cpu"), precision="bfloat16", compile=False)
+        got = fast(batch, x, step, features)
+    assert got.dtype == torch.float32
+    assert (got - expected).norm() / expected.norm() < 0.06
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    path = tmp_path / "model.safetensors"
+    save_checkpoint(path, Gnn(CONFIG), problem="mis", card={"dataset": "rb-tiny"})
+    return path
+
+
+def test_checkpoint_round_trip(tmp_path, checkpoint):
+    loaded = load_checkpoint(checkpoint)
+    assert loaded.problem == "mis"
+    assert loaded.model.config == CONFIG
+    assert read_card(checkpoint)["dataset"] == "rb-tiny"
+    again = tmp_path / "again.safetensors"
+    save_checkpoint(again, loaded.model, problem="mis", card=loaded.card)
+    assert again.read_bytes() == checkpoint.read_bytes()
+    assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".tmp")] == []
+
+
+def damage(path, kind):
+    content = path.read_bytes()
+    if kind == "truncated":
+        path.write_bytes(content[:-100])
+    elif kind == "flipped byte":
+        path.write_bytes(content[:-5] + bytes([content[-5] ^ 1]) + content[-4:])
+    elif kind == "random bytes":
+        path.write_bytes(np.random.default_rng(0).bytes(500))
+    elif kind == "empty":
+        path.write_bytes(b"")
+    elif kind == "foreign":
+        save_file(load_file(path), path)
+    elif kind == "pickle":
+        torch.save({"a": torch.ones(2)}, path)
+    elif kind == "other shape":
+        header = {"format": 1, "problem": "mis", "model": {"num_steps": 9}, "digest": "", "card": {}}
+        save_file(load_file(path), path, metadata={"diffuco": json.dumps(header)})
+
+
+@pytest.mark.parametrize(
+    "kind", ["truncated", "flipped byte", "random bytes", "empty", "foreign", "pickle", "other shape"]
+)
+def test_damaged_checkpoints_are_refused(checkpoint, kind):
+    damage(checkpoint, kind)
+    with pytest.raises(InputError, match=r"model\.safetensors"):
+        load_checkpoint(checkpoint)
+
+
+def test_missing_checkpoint_is_an_input_error(tmp_path):
+    with pytest.raises(InputError, match="no such file"):
+        load_checkpoint(tmp_path / "none.safetensors")

@@ -1,0 +1,215 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from diffuco.errors import InputError
+from diffuco.graphs.datasets import DATASETS
+from diffuco.model import load_checkpoint
+from diffuco.problems import get_problem
+from diffuco.training.config import TrainConfig, with_settings
+from diffuco.training.data import TrainingGraphs, step_generator
+from diffuco.training.loop import initial_model, learning_rate_at, temperature_at, train
+from diffuco.training.recipes import RECIPES, get_recipe
+
+SHORT = replace(
+    get_recipe("mis-tiny"),
+    anneal_epochs=3,
+    num_train_graphs=12,
+    graphs_per_batch=4,
+    samples_per_graph=3,
+    num_layers=2,
+    num_hidden=8,
+    num_steps=2,
+    num_validation_graphs=4,
+    validate_every=2,
+    checkpoint_every=2,
+)
+
+
+def test_training_lowers_the_energy_of_samples(tmp_path):
+    config = replace(SHORT, anneal_epochs=40, num_hidden=16, learning_rate=0.01, validate_every=10)
+    summary = train(config, tmp_path, progress=False)
+    lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    losses = [line["energy"] for line in lines if line["kind"] == "train"]
+    assert summary["finished"]
+    assert losses[-1] < losses[0] - 0.5
+    best = load_checkpoint(tmp_path / "best.safetensors")
+    assert best.problem == "mis"
+    assert best.card["training"] == asdict(config)
+    assert best.card["validation"]["energy"] == pytest.approx(summary["best_energy"])
+
+
+@pytest.mark.parametrize("recipe", [name for name in RECIPES if name.endswith("tiny")])
+@pytest.mark.parametrize("noise", ["annealed", "categorical"])
+def test_every_problem_trains(tmp_path, recipe, noise):
+    settings = {name: getattr(SHORT, name) for name in ("anneal_epochs", "num_train_graphs", "graphs_per_batch",
+                "num_layers", "num_hidden", "num_steps", "num_validation_graphs")}  # fmt: skip
+    summary = train(replace(get_recipe(recipe), **settings, noise=noise), tmp_path, progress=False)
+    assert summary["step"] == 9
+    assert np.isfinite(summary["best_energy"])
+
+
+def test_stopping_and_resuming_gives_the_same_weights_bit_for_bit(tmp_path):
+    train(SHORT, tmp_path / "whole", progress=False)
+    stopped = train(SHORT, tmp_path / "parts", max_minutes=0.0, progress=False)
+    assert not stopped["finished"]
+    while not stopped["finished"]:
+        stopped = train(SHORT, tmp_path / "parts", resume=True, max_minutes=0.0, progress=False)
+    assert_same_run(tmp_path / "whole", tmp_path / "parts")
+
+
+def test_a_killed_process_resumes_to_the_same_weights_bit_for_bit(tmp_path):
+    config = replace(SHORT, anneal_epochs=12)
+    train(config, tmp_path / "whole", progress=False)
+    settings = [f"--set={name}={value}" for name, value in asdict(config).items()]
+    command = [sys.executable, "-m", "diffuco", "train", "mis-tiny", "--out", str(tmp_path / "killed"), *settings]
+    environment = os.environ | {"OMP_NUM_THREADS": str(torch.get_num_threads())}
+    state = tmp_path / "killed" / "resume.safetensors"
+    for attempt in range(3):
+        resume = ["--resume"] if state.exists() else []
+        before = state.stat().st_mtime_ns if state.exists() else 0
+        process = subprocess.Popen([*command, *resume], env=environment, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < deadline:
+            if state.exists() and state.stat().st_mtime_ns > before:
+                time.sleep(0.03 * attempt)  # a different moment after the checkpoint each time
+                process.send_signal(signal.SIGKILL)
+                break
+            time.sleep(0.005)
+        process.wait()
+    done = subprocess.run([*command, "--resume"], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert_same_run(tmp_path / "whole", tmp_path / "killed")
+
+
+def assert_same_run(one, other):
+    for name in ("last.safetensors", "best.safetensors", "resume.safetensors"):
+        first, second = load_file(one / name), load_file(other / name)
+        assert first.keys() == second.keys()
+        assert all(torch.equal(first[key], second[key]) for key in first), name
+
+
+def test_a_run_is_not_overwritten_and_not_mixed(tmp_path):
+    train(SHORT, tmp_path, max_minutes=0.0, progress=False)
+    with pytest.raises(InputError, match="--resume"):
+        train(SHORT, tmp_path, progress=False)
+    with pytest.raises(InputError, match="learning_rate"):
+        train(replace(SHORT, learning_rate=0.5), tmp_path, resume=True, progress=False)
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage" * 20])
+def test_damaged_resume_state_is_refused(tmp_path, content):
+    (tmp_path / "resume.safetensors").write_bytes(content)
+    with pytest.raises(InputError, match="resume"):
+        train(SHORT, tmp_path, resume=True, progress=False)
+
+
+def test_resuming_nothing_is_refused(tmp_path):
+    with pytest.raises(InputError, match="no such file"):
+        train(SHORT, tmp_path / "none", resume=True, progress=False)
+
+
+def test_schedules():
+    config = replace(get_recipe("mis-rb-small"), anneal_epochs=10)
+    total = config.total_steps
+    assert temperature_at(0, config) == config.start_temperature
+    assert temperature_at(total - 1, config) == 0
+    rates = [learning_rate_at(step, config) for step in range(total)]
+    assert max(rates) == pytest.approx(config.learning_rate)
+    assert rates[0] < 0.1 * config.learning_rate
+    assert rates[-1] == pytest.approx(0.1 * config.learning_rate, rel=1e-3)
+    assert rates.index(max(rates)) == pytest.approx(0.025 * total, abs=2)
+    paper = get_recipe("mis-rb-small-paper")
+    assert {learning_rate_at(step, paper) for step in (0, 5, paper.total_steps - 1)} == {paper.learning_rate}
+
+
+def test_every_epoch_visits_every_graph_once_in_another_order():
+    graphs = DATASETS["rb-tiny"].graphs("train", 12)
+    data = TrainingGraphs(graphs, 4, seed=3, device=torch.device("cpu"))
+    sizes = [sorted(size for step in range(epoch * 3, epoch * 3 + 3) for size in data.batch(step).sizes.tolist())
+             for epoch in range(2)]  # fmt: skip
+    assert sizes[0] == sizes[1] == sorted(graph.num_nodes for graph in graphs)
+    assert any(data.batch(step).sizes.tolist() != data.batch(step + 3).sizes.tolist() for step in range(3))
+
+
+def test_step_generators_differ_by_step_and_seed():
+    device = torch.device("cpu")
+    draws = {tuple(torch.rand(2, generator=step_generator(*key, device)).tolist()) for key in [(0, 0), (0, 1), (1, 0)]}
+    assert len(draws) == 3
+
+
+def test_initial_weights_depend_on_the_seed_alone():
+    state = torch.random.get_rng_state()
+    first = initial_model(SHORT)
+    assert torch.equal(state, torch.random.get_rng_state())
+    torch.rand(3)
+    same, other = initial_model(SHORT), initial_model(replace(SHORT, seed=1))
+    assert torch.equal(first.encode_node.weight, same.encode_node.weight)
+    assert not torch.equal(first.encode_node.weight, other.encode_node.weight)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_recipes_name_real_problems_and_datasets(name):
+    config = get_recipe(name)
+    assert config.problem == get_problem(config.problem).name
+    assert config.num_train_graphs <= DATASETS[config.dataset].sizes["train"]
+    assert (RECIPES[name].__doc__ or "").strip()
+
+
+def test_papers_table_of_hyperparameters():
+    """App. C.5: learning rate, start temperature, layers, steps, epochs, noise, graphs, samples."""
+    rows = {
+        "mis-rb-large": (0.002, 0.3, 7, 4, 3000, "annealed", 18, 5),
+        "mis-rb-small": (0.002, 0.4, 8, 6, 4000, "annealed", 30, 10),
+        "max-clique-rb-small": (0.002, 0.5, 8, 5, 3000, "categorical", 20, 8),
+        "max-cut-ba-large": (0.002, 0.2, 4, 6, 1000, "annealed", 20, 10),
+        "max-cut-ba-small": (0.002, 0.2, 8, 4, 2000, "annealed", 20, 10),
+        "mds-ba-large": (0.003, 0.3, 8, 3, 2000, "annealed", 20, 10),
+        "mds-ba-small": (0.003, 0.3, 8, 5, 2000, "annealed", 20, 10),
+        "mvc-rb-200": (0.001, 0.4, 8, 4, 4500, "annealed", 30, 10),
+    }
+    for name, row in rows.items():
+        config = get_recipe(f"{name}-paper")
+        assert row == (
+            config.learning_rate, config.start_temperature, config.num_layers, config.num_steps,
+            config.anneal_epochs, config.noise, config.graphs_per_batch, config.samples_per_graph,
+        )  # fmt: skip
+        assert f"{config.problem}-{config.dataset}" == name
+        assert config.penalty == 1.01
+        assert config.learning_rate_schedule == "constant"
+
+
+@pytest.mark.parametrize(
+    ("setting", "complaint"),
+    [
+        ("nonsense", "key=value"),
+        ("num_stepz=3", "did you mean 'num_steps'"),
+        ("num_steps=three", "type int"),
+        ("num_steps=0", "1 or more"),
+        ("noise=loud", "annealed"),
+        ("compile=maybe", "true or false"),
+        ("graphs_per_batch=9999", "do not fill a batch"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(setting, complaint):
+    with pytest.raises(InputError, match=complaint):
+        with_settings(get_recipe("mis-tiny"), [setting])
+
+
+def test_unknown_recipe_names_the_closest():
+    with pytest.raises(InputError, match="did you mean 'mis-tiny'"):
+        get_recipe("mis-tyny")
+
+
+def test_config_defaults_are_the_papers():
+    config = TrainConfig("mis", "rb-small", num_steps=1, start_temperature=0.1, anneal_epochs=1)
+    assert (config.num_hidden, config.penalty, config.max_gradient_norm) == (64, 1.01, 1.0)
