@@ -70,7 +70,9 @@ def main() -> None:
     arguments = parser.parse_args()
     device = pick_device(arguments.device)
     hardware = torch.cuda.get_device_name() if device.type == "cuda" else f"{torch.get_num_threads()} CPU threads"
-    table = Table("recipe", "graphs x samples x steps x layers", "mode", "ms", "first step s", "peak GiB", title=hardware)
+    table = Table(
+        "recipe", "graphs x samples x steps x layers", "mode", "ms", "first step s", "peak GiB", title=hardware
+    )
     records = []
     for name in arguments.recipes:
         recipe = get_recipe(name)
@@ -80,7 +82,9 @@ def main() -> None:
         for compiled in (False, True)[arguments.skip_eager :]:
             result = measure(replace(recipe, compile=compiled), data, device, arguments.repeats)
             mode = "compiled" if compiled else "eager"
-            table.add_row(name, shape, mode, *(f"{result[key]:.1f}" for key in ("milliseconds", "first_seconds", "peak_gib")))
+            table.add_row(
+                name, shape, mode, *(f"{result[key]:.1f}" for key in ("milliseconds", "first_seconds", "peak_gib"))
+            )
             records.append({"recipe": name, "shape": shape, "mode": mode, "hardware": hardware, **result})
             torch.compiler.reset()
     Console().print(table)

@@ -43,14 +43,14 @@ class SeedMean(NamedTuple):
 
     mean: float
     standard_error: float
-    count: int
+    num_seeds: int
 
 
 def over_seeds(values: ArrayLike) -> SeedMean:
     """Mean and standard error over training seeds of a figure that is already a mean over graphs and samples.
 
     >>> over_seeds([1.0, 3.0])
-    SeedMean(mean=2.0, standard_error=1.0, count=2)
+    SeedMean(mean=2.0, standard_error=1.0, num_seeds=2)
     """
     given = np.asarray(values, dtype=np.float64)
     error = float(given.std(ddof=1) / np.sqrt(len(given))) if len(given) > 1 else float("nan")

@@ -1,0 +1,42 @@
+# The commands of the project; each sets up .venv first if it has to.
+PYTHON ?= python3
+BIN := .venv/bin
+PYTEST := $(BIN)/pytest
+
+.PHONY: solve test test-slow check format gpu bench clean
+
+solve: .venv/installed  ## solve a bundled graph with a bundled model, print the result, write a picture
+	$(BIN)/diffuco solve mis examples/rb-small.clq --plot solution.png
+
+test: .venv/installed  ## all tests and doctests that need neither a GPU nor much patience
+	$(PYTEST) -m "not gpu and not slow" --cov=diffuco --cov-report=term:skip-covered
+
+test-slow: .venv/installed  ## the rest that runs on a CPU
+	$(PYTEST) -m slow
+
+check: .venv/installed  ## what a change has to pass: format, lint, types, import contract, tests, doctests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(MAKE) test
+
+format: .venv/installed  ## put the code in shape
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+gpu:  ## tests that need a CUDA device, with whatever python3 has torch there
+	PYTHONPATH=src $(PYTHON) -m pytest -m gpu tests
+
+bench: .venv/installed  ## speed on this machine
+	$(BIN)/python benchmarks/generate.py
+	$(BIN)/python benchmarks/decode.py
+	$(BIN)/python benchmarks/train_step.py mis-tiny
+
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf .venv build solution.png

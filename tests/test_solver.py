@@ -1,0 +1,213 @@
+from contextlib import nullcontext
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+
+import diffuco
+import oracle
+from diffuco.errors import InputError
+from diffuco.graphs.batch import make_batch
+from diffuco.graphs.formats import FORMATS, read_graphs, write_graph
+from diffuco.graphs.graph import Graph, GraphWarning
+from diffuco.model import Checkpoint, Gnn, GnnConfig
+from diffuco.problems import all_problems
+from diffuco.sampling import evaluation_steps, sample_steps
+from diffuco.solver import ROWS_PER_BATCH, Solver, batches_by_size, pick_device
+from diffuco.verification import verify
+
+SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
+NAMES = [problem.name for problem in all_problems()]
+
+
+def untrained(problem: str, num_steps: int = 2) -> Checkpoint:
+    torch.manual_seed(0)
+    model = Gnn(GnnConfig(num_steps=num_steps, num_layers=2, num_hidden=8, weighted=problem == "qubo"))
+    return Checkpoint(model.eval(), problem, "untrained", {})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_shipped_models_solve_small_graphs_to_the_optimum(name):
+    """Best of 8 on graphs of a handful of nodes; each answer is compared with the enumeration of all states."""
+    graphs = oracle.small_graphs()
+    if name != "qubo":
+        graphs = [Graph.from_edges(graph.edges, graph.num_nodes) for graph in graphs]
+    problem = next(problem for problem in all_problems() if problem.name == name)
+    for graph, solution in zip(graphs, diffuco.solve(graphs, name), strict=True):
+        verdicts = [verify(name, graph, x.astype(bool)) for x in oracle.all_states(graph.num_nodes)]
+        best = (max if problem.sense == "max" else min)(v.objective for v in verdicts if v.feasible)
+        assert solution.feasible
+        assert solution.objective == pytest.approx(best)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("decode", ["ce", "ce-st"])
+def test_every_decoded_answer_is_feasible_whatever_the_model(name, decode):
+    solver = Solver(name, untrained(name), device="cpu")
+    with pytest.warns(GraphWarning) if name in ("mis", "mvc", "max-clique", "mds") else nullcontext():
+        solutions = solver.solve(oracle.small_graphs(), samples=3, decode=decode, token_size=3)
+    for solution in solutions:
+        assert solution.feasible
+        assert solution.objective == verify(name, solution.graph, solution.chosen).objective
+        assert len(solution.energies) == len(solution.objectives) == 3
+        assert set(solution.seconds) == {"load", "sample", "decode"}
+
+
+def test_an_infeasible_answer_says_so():
+    complete = Graph.from_edges([(u, v) for u in range(12) for v in range(u)])
+    solver = Solver("mis", untrained("mis"), device="cpu")
+    (solution,) = solver.solve([complete], samples=1, decode="none", seed=3)
+    assert solution.violations > 0
+    assert not solution.feasible
+    assert solution.to_dict()["feasible"] is False
+
+
+def test_the_best_feasible_sample_is_kept():
+    graph = Graph.from_edges([(0, 1)], num_nodes=3)
+    solver = Solver("mis", untrained("mis"), device="cpu")
+    states = torch.tensor([[1.0, 0.0, 1.0], [1.0, 0.0, 0.0], [1.0, 1.0, 1.0]])  # energies -1.99, -1, -2
+    (best,) = solver._best([graph], make_batch([graph]), states, {}, 0)
+    assert best.nodes == [0, 2]
+    (only_infeasible,) = solver._best([graph], make_batch([graph]), states[:, :1], {}, 0)
+    assert not only_infeasible.feasible
+
+
+def test_same_seed_same_result_and_other_seed_other_samples():
+    graphs = [graph for graph in oracle.small_graphs() if graph.num_nodes > 3]
+    solver = Solver("max-cut", untrained("max-cut"), device="cpu")
+    runs = [solver.solve(graphs, decode="none", seed=seed) for seed in (5, 5, 6)]
+    energies = [[solution.energies for solution in run] for run in runs]
+    assert energies[0] == energies[1]
+    assert energies[0] != energies[2]
+
+
+def test_results_come_in_the_order_given_whatever_the_batches(monkeypatch):
+    monkeypatch.setattr("diffuco.solver.ROWS_PER_BATCH", 20)
+    graphs = oracle.small_graphs()[::-1]
+    done: list[int] = []
+    solver = Solver("max-cut", untrained("max-cut"), device="cpu")
+    solutions = solver.solve(graphs, samples=2, on_solved=done.append)
+    assert [solution.graph for solution in solutions] == graphs
+    assert len(done) > 2
+    assert done[-1] == len(graphs)
+
+
+def test_batches_hold_every_graph_once_and_stay_small():
+    rng = np.random.default_rng(0)
+    graphs = [Graph.from_edges([], num_nodes=int(size)) for size in rng.integers(0, 9000, 60)]
+    groups = list(batches_by_size(graphs, samples=8))
+    assert sorted(position for group in groups for position in group) == list(range(60))
+    for group in groups:
+        largest = max(graphs[position].num_nodes for position in group)
+        assert len(group) == 1 or len(group) * largest * 8 <= ROWS_PER_BATCH
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]]),
+        [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)],
+        nx.cycle_graph(5),
+        scipy.sparse.csr_matrix(nx.to_scipy_sparse_array(nx.cycle_graph(5))),
+        nx.to_numpy_array(nx.cycle_graph(5)),
+        Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)]),
+    ],
+    ids=["edge array", "edge list", "networkx", "scipy", "adjacency", "Graph"],
+)
+def test_solve_takes_what_python_users_have(source):
+    solution = diffuco.solve(source, "mis", model=untrained("mis"))
+    assert solution.objective == 2
+    assert len(solution.nodes) == 2
+
+
+def test_solve_takes_paths_and_lists_and_keeps_labels(tmp_path):
+    write_graph(Graph.from_edges([(0, 1), (1, 2)]), tmp_path / "path.clq")
+    named = nx.Graph([("anna", "ben"), ("ben", "carl")])
+    solutions = diffuco.solve([tmp_path / "path.clq", named], "mis", model=untrained("mis"))
+    assert [sorted(map(str, solution.nodes)) for solution in solutions] == [["1", "3"], ["anna", "carl"]]
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"samples": 0}, "samples is 0"),
+        ({"step_factor": 0}, "step factor is 0"),
+        ({"token_size": 0}, "token size is 0"),
+        ({"decode": "magic"}, "unknown decoding"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options, complaint):
+    with pytest.raises(InputError, match=complaint):
+        diffuco.solve([(0, 1)], "mis", model=untrained("mis"), **options)
+
+
+def test_a_model_of_another_problem_is_refused():
+    with pytest.raises(InputError, match="trained for mds, not mis"):
+        Solver("mis", untrained("mds"))
+
+
+def test_unknown_models_and_devices_are_refused():
+    with pytest.raises(InputError, match="did you mean 'mis-rb-small'"):
+        diffuco.load_model("mis-rb-smal")
+    with pytest.raises(InputError, match="cannot be used here"):
+        pick_device("quantum")
+
+
+@pytest.mark.filterwarnings("ignore::diffuco.graphs.graph.GraphWarning")
+@pytest.mark.parametrize("name", NAMES)
+def test_every_problem_on_every_format(tmp_path, name):
+    graph = Graph.from_edges([(0, 1), (1, 2), (2, 3), (0, 3), (3, 4)])
+    solver = Solver(name, untrained(name), device="cpu")
+    written = [kind for kind in FORMATS if kind.write is not None]
+    assert len(written) >= 9
+    for kind in written:
+        path = tmp_path / f"graph{kind.suffixes[0]}"
+        write_graph(graph, path)
+        (read,) = read_graphs(path)
+        (solution,) = solver.solve([read], samples=2)
+        assert solution.feasible
+        assert read.num_edges == graph.num_edges
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::diffuco.graphs.graph.GraphWarning")
+@pytest.mark.skipif(not SHARED_DATA.is_dir(), reason="the benchmark instances are not beside this checkout")
+@pytest.mark.parametrize("name", NAMES)
+def test_every_problem_on_every_benchmark_instance(name):
+    suffixes = (".clq.gz", ".mc.gz", ".sparse.gz", ".gr.gz", ".edges.gz", ".txt.gz")
+    skipped = ("cuts", "graph_indicator", "graph_labels")
+    files = [path for path in sorted(SHARED_DATA.rglob("*.gz")) if path.name.endswith(suffixes)]
+    files = [path for path in files if not any(part in str(path) for part in skipped)]
+    assert len(files) > 400
+    graphs = [graph for path in files for graph in read_graphs(path)]
+    for solution in Solver(name, device="cpu").solve(graphs, samples=2, step_factor=1):
+        assert solution.feasible, solution.graph.name
+        assert independent_check(name, solution), solution.graph.name
+
+
+def independent_check(name, solution) -> bool:
+    """Feasibility by networkx, which knows nothing of this package."""
+    graph = nx.empty_graph(solution.graph.num_nodes)
+    graph.add_edges_from(solution.graph.edges.tolist())
+    nodes = set(np.flatnonzero(solution.chosen).tolist())
+    if name == "mis":
+        return graph.subgraph(nodes).number_of_edges() == 0
+    if name == "mvc":
+        return graph.subgraph(set(graph) - nodes).number_of_edges() == 0
+    if name == "max-clique":
+        return graph.subgraph(nodes).number_of_edges() == len(nodes) * (len(nodes) - 1) // 2
+    if name == "mds":
+        return nx.is_dominating_set(graph, nodes)
+    return True
+
+
+def test_each_training_step_is_repeated_at_evaluation():
+    assert evaluation_steps(4, 3) == [4, 4, 4, 3, 3, 3, 2, 2, 2, 1, 1, 1]
+    model = untrained("mis", num_steps=3).model
+    batch = make_batch(oracle.small_graphs()[3:])
+    taken = list(sample_steps(model, batch, num_steps=3, num_samples=2, step_factor=2, generator=oracle.seeded(0)))
+    assert [step.step for step in taken] == [3, 3, 2, 2, 1, 1]
+    assert all(not step.logits.requires_grad for step in taken)
