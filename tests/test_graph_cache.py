@@ -109,7 +109,7 @@ def test_a_writer_that_dies_leaves_the_old_file_and_no_rubbish(cache_path, monke
 def test_left_over_temporary_files_are_ignored(cache_path):
     cache_path.mkdir()
     name = "rb-tiny-test-seed0-count5-v1.graphs"
-    (cache_path / f"{name}.killed.tmp").write_bytes(b"half a file")
+    (cache_path / f"{name}.killed.unfinished").write_bytes(b"half a file")
     dataset = get_dataset("rb-tiny")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -133,7 +133,7 @@ def test_checkpoint_round_trip(tmp_path, checkpoint):
     again = tmp_path / "again.safetensors"
     save_checkpoint(again, loaded.model, problem="mis", card=loaded.card)
     assert again.read_bytes() == checkpoint.read_bytes()
-    assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".tmp")] == []
+    assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".unfinished")] == []
 
 
 def damage(path, kind):

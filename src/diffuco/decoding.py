@@ -1,4 +1,4 @@
-"""Conditional Expectation: states that are never worse than the probabilities they come from (Sec. 3, CE and CE-ST_k).
+"""Conditional Expectation: states never worse than the probabilities they come from (Sec. 4.1, CE and CE-ST_k).
 
 Nodes are decided in the order of falling probability (ties: the lower node first), `token_size` at a time. Each token
 gets the configuration with the lowest expected energy given all decisions so far; of those within 1e-9 of it, the

@@ -4,7 +4,6 @@ With a step factor n, each of the T time steps is taken n times in a row, every 
 appendix also prints floor((t + 1) / n), which is this rule only for n = 2; its words hold here for every n.
 """
 
-from collections import deque
 from collections.abc import Iterator
 
 import torch
@@ -34,24 +33,3 @@ def sample_steps(
 ) -> Iterator[ReverseStep]:
     """Yield every reverse step; the last one holds the samples (`next_x`) and the logits that decoding starts from."""
     yield from reverse_process(denoiser, batch, evaluation_steps(num_steps, step_factor), num_samples, generator)
-
-
-def sample(
-    denoiser: Denoiser,
-    batch: Batch,
-    *,
-    num_steps: int,
-    num_samples: int,
-    generator: torch.Generator,
-    step_factor: int = 3,
-) -> ReverseStep:
-    """Run the reverse process and return its last step."""
-    steps = sample_steps(
-        denoiser,
-        batch,
-        num_steps=num_steps,
-        num_samples=num_samples,
-        generator=generator,
-        step_factor=step_factor,
-    )
-    return deque(steps, maxlen=1).pop()

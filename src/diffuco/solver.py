@@ -5,6 +5,7 @@ Legend: B graphs, N rows, S samples.
 
 import time
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, get_args
@@ -22,7 +23,7 @@ from diffuco.graphs.graph import Graph, GraphWarning
 from diffuco.model.checkpoint import Checkpoint
 from diffuco.pretrained import default_model, load_model
 from diffuco.problems import Problem, get_problem
-from diffuco.sampling import sample
+from diffuco.sampling import sample_steps
 from diffuco.solution import Solution
 
 Decode = Literal["none", "ce", "ce-st"]
@@ -152,7 +153,7 @@ def draw_solutions(
 ) -> tuple[Tensor, dict[str, float]]:
     """Sample and decode one batch (token size 0: keep the samples as drawn); states [N, S] and seconds per stage."""
     started = _now(batch.device)
-    last = sample(
+    steps = sample_steps(
         denoiser,
         batch,
         num_steps=num_steps,
@@ -160,6 +161,7 @@ def draw_solutions(
         generator=generator,
         step_factor=step_factor,
     )
+    last = deque(steps, maxlen=1).pop()
     sampled = _now(batch.device)
     states = last.next_x
     if token_size:

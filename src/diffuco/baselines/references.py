@@ -1,6 +1,7 @@
 """Optima of many graphs to compare with, kept on disk: each is written when found, so nothing is solved twice."""
 
 import json
+import logging
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,13 +12,14 @@ from rich.console import Console
 from rich.progress import Progress
 
 from diffuco.baselines.exact import solve_exact
-from diffuco.errors import InputError
+from diffuco.files import replacing
 from diffuco.graphs.cache import cache_directory
 from diffuco.graphs.datasets import available_cores
-from diffuco.graphs.formats.output import open_for_writing
 from diffuco.graphs.graph import Graph, GraphWarning
 
 WORKERS = 8
+
+_log = logging.getLogger(__name__)
 
 
 class Reference(NamedTuple):
@@ -79,7 +81,7 @@ def _write(path: Path, reference: Reference) -> None:
     """Keep a reference; a folder that cannot be written only costs the time to solve the graph again."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open_for_writing(path) as out:
+        with replacing(path) as out:
             out.write(json.dumps(reference._asdict()).encode())
-    except (OSError, InputError):
-        return
+    except OSError as error:
+        _log.debug("reference not kept: %s", error)

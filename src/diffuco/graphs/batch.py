@@ -95,6 +95,8 @@ class SparseBatch(Batch):
     @classmethod
     def from_graphs(cls, graphs: Sequence[Graph], device: torch.device | str = "cpu") -> "SparseBatch":
         """Collect graphs on a device."""
+        if not graphs:
+            raise ValueError("a batch needs at least one graph")
         sizes = np.array([graph.num_nodes for graph in graphs], dtype=np.int64)
         starts = np.cumsum(sizes) - sizes
         csrs = [graph.csr for graph in graphs]

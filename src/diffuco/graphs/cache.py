@@ -7,7 +7,6 @@ Edges are stored as one count per lower node and one small integer per upper nod
 import hashlib
 import logging
 import os
-import tempfile
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy as np
 import safetensors.numpy
 from numpy.typing import NDArray
 
+from diffuco.files import replacing
 from diffuco.graphs.graph import Graph, GraphWarning
 
 FORMAT = b"diffuco graphs 1\n"
@@ -40,15 +40,9 @@ def write_graphs(path: Path, graphs: Sequence[Graph]) -> None:
     payload = _encode(graphs)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f"{path.name}.", suffix=".tmp", delete=False) as file:
-            temporary = Path(file.name)
-            try:
-                file.write(FORMAT + hashlib.sha256(payload).digest())
-                file.write(payload)
-                file.close()
-                temporary.replace(path)
-            finally:
-                temporary.unlink(missing_ok=True)
+        with replacing(path) as file:
+            file.write(FORMAT + hashlib.sha256(payload).digest())
+            file.write(payload)
     except OSError as error:
         _log.debug("graphs not cached: %s", error)
 

@@ -4,19 +4,10 @@ Kept apart from `generate` because importing numba takes a third of a second. Th
 threads generate in parallel. With `NUMBA_DISABLE_JIT=1` they are plain Python and give the same graphs bit for bit.
 """
 
-from collections.abc import Callable
-from typing import TypeVar, cast
-
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-Kernel = TypeVar("Kernel", bound=Callable[..., object])
-
-
-def compiled(function: Kernel) -> Kernel:
-    """`numba.njit` with the one set of options used here, typed so that callers keep the signature."""
-    return cast(Kernel, numba.njit(cache=True, nogil=True)(function))
+from diffuco.compilation import compiled
 
 
 @compiled

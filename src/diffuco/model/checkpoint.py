@@ -5,7 +5,6 @@ No pickle is ever read. The card holds a digest of the weights, so that a damage
 
 import hashlib
 import json
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from diffuco.errors import InputError
+from diffuco.files import replacing
 from diffuco.model.gnn import Gnn, GnnConfig
 
 FORMAT = 1
@@ -35,7 +35,7 @@ class Checkpoint:
 
 def save_checkpoint(path: Path, model: Gnn, *, problem: str, card: dict[str, Any]) -> None:
     """Write the network and its card to one file, atomically."""
-    tensors = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
+    tensors = {name: value.cpu() for name, value in model.state_dict().items()}
     header = {
         "format": FORMAT,
         "problem": problem,
@@ -43,14 +43,13 @@ def save_checkpoint(path: Path, model: Gnn, *, problem: str, card: dict[str, Any
         "digest": _digest(tensors),
         "card": card,
     }
-    write_atomically(path, save(tensors, metadata={"diffuco": json.dumps(header)}))
+    write_safetensors(path, tensors, {"diffuco": json.dumps(header)})
 
 
 def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> Checkpoint:
     """Read a network written by `save_checkpoint`; a damaged or foreign file is an InputError."""
     header = _read_header(path)
-    with open_safetensors(path) as file:
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+    tensors, _ = read_safetensors(path)
     if _digest(tensors) != header["digest"]:
         raise InputError(f"{path}: the weights do not match their digest, the file is damaged; fetch or train it again")
     try:
@@ -67,21 +66,20 @@ def read_card(path: Path) -> dict[str, Any]:
     return {"name": path.stem, "problem": header["problem"], "model": header["model"], **header["card"]}
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that a reader, or a crash, sees the old content or the new, never a part."""
+def write_safetensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
+    """Write tensors and a header of strings, making the folder if need be; the file is there whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with open(temporary, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    content = save({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, metadata=metadata)
+    with replacing(path) as stream:
+        stream.write(content)
 
 
-def open_safetensors(path: Path) -> Any:
-    """Open a safetensors file; a missing or unreadable one is an InputError."""
+def read_safetensors(path: Path, *, header_only: bool = False) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors and the header of a file; a missing or unreadable one is an InputError."""
     try:
-        return safe_open(path, framework="pt")
+        with safe_open(path, framework="pt") as file:
+            names = [] if header_only else file.keys()
+            return {name: file.get_tensor(name) for name in names}, file.metadata() or {}
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; check the path") from None
     except (SafetensorError, OSError) as error:
@@ -89,8 +87,7 @@ def open_safetensors(path: Path) -> Any:
 
 
 def _read_header(path: Path) -> dict[str, Any]:
-    with open_safetensors(path) as file:
-        metadata = file.metadata() or {}
+    _, metadata = read_safetensors(path, header_only=True)
     try:
         header: dict[str, Any] = json.loads(metadata["diffuco"])
         if header["format"] != FORMAT:

@@ -10,28 +10,21 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
-from typing import TypeVar, cast
 
-import numba
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from diffuco.compilation import compiled
 from diffuco.ops.adjacency import CsrAdjacency
 from diffuco.ops.torch_decode import SMALLEST_FREE, TIE, fixed_point_scale
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Kernel = TypeVar("Kernel", bound=Callable[..., object])
 
 CHUNKS_PER_THREAD = 8
 """Enough that threads finish together, few enough that handing out work costs nothing."""
-
-
-def compiled(function: Kernel) -> Kernel:
-    """`numba.njit` with the one set of options used here, typed so that callers keep the signature."""
-    return cast(Kernel, numba.njit(cache=True, nogil=True)(function))
 
 
 def decode_quadratic(

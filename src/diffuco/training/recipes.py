@@ -46,12 +46,12 @@ def mis_rb_small() -> TrainConfig:
 
 def mvc_rb_small() -> TrainConfig:
     """Minimum vertex cover on RB-small, the shipped model: minutes on one GPU."""
-    return replace(mis_rb_small(), problem="mvc", num_steps=6, anneal_epochs=40)
+    return replace(mis_rb_small(), problem="mvc", num_steps=6, anneal_epochs=60)
 
 
 def max_clique_rb_small() -> TrainConfig:
     """Maximum clique on RB-small, the shipped model: minutes on one GPU."""
-    return replace(mis_rb_small(), problem="max-clique", num_steps=6, anneal_epochs=40)
+    return replace(mis_rb_small(), problem="max-clique", num_steps=6, anneal_epochs=60)
 
 
 def max_cut_ba_small() -> TrainConfig:

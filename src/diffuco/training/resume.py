@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save
 from torch import Tensor, nn
 
 from diffuco.errors import InputError
-from diffuco.model.checkpoint import open_safetensors, write_atomically
+from diffuco.model.checkpoint import read_safetensors, write_safetensors
 from diffuco.training.config import TrainConfig
 
 FILE = "resume.safetensors"
@@ -40,15 +39,12 @@ def save_state(
     for index, values in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer/{index}/{name}": torch.as_tensor(value) for name, value in values.items()}
     header = {"config": asdict(config), "progress": asdict(progress)}
-    content = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-    write_atomically(folder / FILE, save(content, metadata={"diffuco-resume": json.dumps(header)}))
+    write_safetensors(folder / FILE, tensors, {"diffuco-resume": json.dumps(header)})
 
 
 def load_state(folder: Path, config: TrainConfig, model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
     """Restore the state into a fresh model and optimiser; InputError if there is none or it is of another run."""
-    with open_safetensors(folder / FILE) as file:
-        metadata = file.metadata() or {}
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+    tensors, metadata = read_safetensors(folder / FILE)
     try:
         header = json.loads(metadata["diffuco-resume"])
         progress = Progress(**header["progress"])

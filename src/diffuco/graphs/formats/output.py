@@ -3,20 +3,27 @@
 import bz2
 import gzip
 import lzma
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from diffuco.errors import InputError
+from diffuco.files import replacing
 from diffuco.graphs.graph import Graph
 
 _ROWS_PER_PIECE = 100_000
+
+COMPRESSORS: dict[str, Callable[[BinaryIO], Any]] = {
+    ".gz": lambda plain: gzip.GzipFile(filename="", fileobj=plain, mode="wb", compresslevel=6, mtime=0),
+    ".bz2": lambda plain: bz2.BZ2File(plain, "wb"),
+    ".xz": lambda plain: lzma.LZMAFile(plain, "wb"),  # noqa: SIM115 (the caller opens it in a `with`)
+}
+"""By suffix, a stream that compresses what is written to it."""
 
 
 @contextmanager
@@ -43,14 +50,13 @@ def _open_file(path: Path) -> Iterator[BinaryIO]:
         with path.open("wb") as stream:
             yield stream
         return
-    target = Path(os.path.realpath(path))
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}.unfinished")
-    try:
-        with unfinished.open("wb") as plain, _compressed(plain, target.suffix.lower()) as stream:
+    with replacing(path) as plain:
+        suffix = path.suffix.lower()
+        if suffix not in COMPRESSORS:
+            yield plain
+            return
+        with COMPRESSORS[suffix](plain) as stream:
             yield stream
-        os.replace(unfinished, target)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def write_line(out: BinaryIO, text: str) -> None:
@@ -94,13 +100,3 @@ def require_weights_not_negative(node_weights: NDArray[np.float64]) -> None:
     """Refuse to write node weights that the reader of the format would refuse."""
     if len(node_weights) and node_weights.min() < 0:
         raise InputError(f"node weight {node_weights.min():g}; this format has none below 0, write .graphml or .npz")
-
-
-def _compressed(plain: BinaryIO, suffix: str) -> BinaryIO:
-    if suffix == ".gz":
-        return cast("BinaryIO", gzip.GzipFile(filename="", fileobj=plain, mode="wb", compresslevel=6, mtime=0))
-    if suffix == ".bz2":
-        return cast("BinaryIO", bz2.BZ2File(plain, "wb"))
-    if suffix == ".xz":
-        return cast("BinaryIO", lzma.LZMAFile(plain, "wb"))
-    return plain
