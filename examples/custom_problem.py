@@ -56,7 +56,7 @@ class WeightedIndependentSet(Problem):
 
 
 def main(num_train_steps: int = 300) -> None:
-    """Train on random graphs, then compare with a decoder that knows nothing on graphs the network has not seen."""
+    """Train on random graphs, then compare with the obvious heuristic on graphs the network has not seen."""
     problem = WeightedIndependentSet()
     model = train(problem, weighted_graphs("train", 256), num_train_steps)
 
@@ -73,10 +73,11 @@ def main(num_train_steps: int = 300) -> None:
     )
     assert not problem.violations(batch, states).any()
     objectives = problem.objective(batch, states)
-    undecided = torch.full((batch.num_rows, 1), 0.5)
-    greedy = problem.objective(batch, conditional_expectation(problem, batch, undecided))
-    print(f"mean weight of the sets: greedy {greedy.mean():.3f}, network {objectives.mean():.3f},", end=" ")
-    print(f"best of 8 {objectives.max(1).values.mean():.3f}")
+    # Decoding goes by falling probability, so probabilities near 0 in the order of the weights take the heaviest first.
+    greedy = conditional_expectation(problem, batch, 1e-6 * batch.node_weights[:, None])
+    print(f"mean weight of the sets, heaviest node first: {problem.objective(batch, greedy).mean():.3f}")
+    print(f"mean weight of the sets, samples of the network: {objectives.mean():.3f}")
+    print(f"mean weight of the sets, best of 8 samples: {objectives.max(1).values.mean():.3f}")
 
 
 def train(problem: Problem, graphs: list[Graph], num_train_steps: int) -> Gnn:
