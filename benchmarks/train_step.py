@@ -18,7 +18,8 @@ from diffuco.model.acceleration import accelerate
 from diffuco.problems import get_problem
 from diffuco.solver import pick_device
 from diffuco.training.config import TrainConfig
-from diffuco.training.data import TrainingGraphs, step_generator
+from diffuco.training.data import TrainingGraphs
+from diffuco.training.distributed import Group
 from diffuco.training.loop import initial_model
 from diffuco.training.recipes import get_recipe
 
@@ -42,7 +43,7 @@ def measure(config: TrainConfig, data: TrainingGraphs, device: torch.device, rep
             data.batch(index),
             temperature=config.start_temperature,
             num_samples=config.samples_per_graph,
-            generator=step_generator(config.seed, index, device),
+            random=data.random(index),
             steps_per_chunk=config.steps_per_chunk or None,
         )
         torch.nn.utils.clip_grad_norm_(model.parameters(), config.max_gradient_norm)
@@ -77,7 +78,7 @@ def main() -> None:
     for name in arguments.recipes:
         recipe = get_recipe(name)
         graphs = get_dataset(recipe.dataset).graphs("train", 4 * recipe.graphs_per_batch)
-        data = TrainingGraphs(graphs, recipe.graphs_per_batch, recipe.seed, device)
+        data = TrainingGraphs(graphs, recipe.graphs_per_batch, recipe.seed, Group(device))
         shape = f"{recipe.graphs_per_batch} x {recipe.samples_per_graph} x {recipe.num_steps} x {recipe.num_layers}"
         for compiled in (False, True)[arguments.skip_eager :]:
             result = measure(replace(recipe, compile=compiled), data, device, arguments.repeats)

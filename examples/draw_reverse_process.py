@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from diffuco.decoding import conditional_expectation
+from diffuco.diffusion.randomness import RowRandom
 from diffuco.graphs.batch import make_batch
 from diffuco.graphs.generate import rb_graph
 from diffuco.graphs.graph import Graph
@@ -48,7 +49,7 @@ class State:
 def main() -> None:
     """Solve one graph while watching, and write the picture."""
     arguments = _arguments()
-    graph = rb_graph(num_cliques=18, clique_size=4, tightness=0.6, rng=np.random.default_rng(arguments.graph_seed))
+    graph = rb_graph(num_cliques=15, clique_size=6, tightness=0.75, rng=np.random.default_rng(arguments.graph_seed))
     states = reverse_path(graph, load_model(arguments.model), arguments.step_factor, arguments.seed)
     write_gif(arguments.out, graph, states, arguments.frames_per_state)
     print(f"{states[-1].caption} of {graph.num_nodes} nodes: {arguments.out}")
@@ -58,14 +59,14 @@ def reverse_path(graph: Graph, model: Checkpoint, step_factor: int, seed: int) -
     """The states of one sample, from noise to the decoded set."""
     problem, batch = get_problem("mis"), make_batch([graph])
     num_steps = model.model.config.num_steps
-    generator = torch.Generator().manual_seed(seed)
+    random = RowRandom(torch.Generator().manual_seed(seed))
     steps = list(
         sample_steps(
             model.model,
             batch,
             num_steps=num_steps,
             num_samples=1,
-            generator=generator,
+            random=random,
             step_factor=step_factor,
         )
     )
@@ -106,6 +107,8 @@ class Picture:
         self.graph, self.states = graph, states
         axes = figure.add_axes((0.005, 0.01, 0.52, 0.98))
         places = spring_layout(graph, iterations=400)
+        places -= (places.max(axis=0) + places.min(axis=0)) / 2
+        places /= np.abs(places).max()
         axes.set(xlim=(-1.08, 1.08), ylim=(-1.08, 1.08), aspect="equal")
         axes.axis("off")
         self.edges = LineCollection(list(places[graph.edges]), zorder=1)
@@ -116,7 +119,6 @@ class Picture:
         energies = [state.energy for state in states]
         margin = 0.08 * (max(energies) - min(energies))
         curve.set(xlim=(-0.7, len(states) - 0.3), ylim=(min(energies) - margin, max(energies) + margin))
-        curve.axhline(energies[-1], color=IN, linewidth=1, alpha=0.45, linestyle=(0, (4, 3)))
         curve.tick_params(colors=MUTED, labelsize=9, length=0)
         curve.set_xlabel("reverse step", color=MUTED, fontsize=10)
         curve.set_ylabel("energy", color=MUTED, fontsize=10)
@@ -133,8 +135,8 @@ class Picture:
         chosen = (1 - share) * before.chosen + share * after.chosen
         conflict = chosen[self.graph.edges].prod(axis=1)
         self.nodes.set_facecolor(_mix(OUT, IN, chosen))
-        self.nodes.set_sizes(60 + 80 * chosen)
-        self.edges.set_color(np.column_stack([_mix(EDGE, CONFLICT, conflict), 0.22 + 0.68 * conflict]))
+        self.nodes.set_sizes(55 + 65 * chosen)
+        self.edges.set_color(np.column_stack([_mix(EDGE, CONFLICT, conflict), 0.26 + 0.64 * conflict]))
         self.edges.set_linewidth(0.7 + 0.9 * conflict)
         energies = [state.energy for state in self.states[:number]]
         energies.append((1 - share) * before.energy + share * after.energy)
@@ -158,7 +160,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--step-factor", type=int, default=3)
     parser.add_argument("--frames-per-state", type=int, default=3)
     parser.add_argument("--graph-seed", type=int, default=3)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=2)
     return parser.parse_args()
 
 

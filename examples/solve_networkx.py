@@ -1,4 +1,4 @@
-"""Solve a networkx graph: the most Florentine families that can meet without two of them being related by marriage.
+"""Solve a networkx graph: a large circle of Florentine families, no two of them related by marriage.
 
     python examples/solve_networkx.py
 

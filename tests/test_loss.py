@@ -12,9 +12,10 @@ import oracle
 from diffuco.diffusion import mean_field
 from diffuco.diffusion.loss import backward_joint_bound, later_costs_advantage, leave_one_out, step_cost, surrogate
 from diffuco.diffusion.noise import AnnealedNoise, CategoricalNoise, ExponentialNoise, make_noise
+from diffuco.diffusion.randomness import RowRandom, SharedRandom
 from diffuco.diffusion.reverse import ReverseStep, reverse_process
 from diffuco.errors import InputError
-from diffuco.graphs.batch import SparseBatch
+from diffuco.graphs.batch import DenseBatch, SparseBatch
 from diffuco.graphs.graph import Graph
 from diffuco.problems import get_problem
 
@@ -23,6 +24,10 @@ RING = Graph.from_edges([(0, 1), (1, 2), (2, 3), (0, 3), (0, 2)])
 SETTINGS = [(PATH, 2), (PATH, 3), (RING, 2)]
 for_all_noises = pytest.mark.parametrize("noise_kind", [CategoricalNoise, ExponentialNoise, AnnealedNoise])
 for_temperatures = pytest.mark.parametrize("temperature", [0.0, 0.4, 2.0])
+
+
+def row_random(seed: int) -> RowRandom:
+    return RowRandom(oracle.seeded(seed))
 
 
 class Tabular(nn.Module):
@@ -163,7 +168,7 @@ def test_chunked_gradients_agree(noise_kind):
     for steps_per_chunk in (None, 1, 2, 5):
         denoiser.zero_grad()
         terms = backward_joint_bound(
-            denoiser, problem, noise, batch, temperature=0.3, num_samples=4, generator=oracle.seeded(0),
+            denoiser, problem, noise, batch, temperature=0.3, num_samples=4, random=row_random(0),
             steps_per_chunk=steps_per_chunk,
         )  # fmt: skip
         assert terms.total.isfinite()
@@ -195,7 +200,7 @@ def test_monte_carlo_estimate_agrees_with_the_exact_gradient():
     denoiser, problem, noise = make(PATH, 3, AnnealedNoise)
     copies = 4000
     batch = SparseBatch.from_graphs([PATH] * copies)
-    backward_joint_bound(denoiser, problem, noise, batch, temperature=0.5, num_samples=5, generator=oracle.seeded(1))
+    backward_joint_bound(denoiser, problem, noise, batch, temperature=0.5, num_samples=5, random=row_random(1))
     (exact,) = torch.autograd.grad(exact_free_energy(denoiser, problem, noise, PATH, 0.5), denoiser.table)
     error = (denoiser.table.grad - exact).norm() / exact.norm()
     assert error < 0.1
@@ -215,7 +220,7 @@ def test_flip_probabilities_end_at_one_half(num_steps):
 
 def test_reverse_process_counts_down_and_links_states():
     denoiser = Tabular(3, 4)
-    taken = list(reverse_process(denoiser, SparseBatch.from_graphs([PATH] * 2), [4, 3, 2, 1], 5, oracle.seeded(0)))
+    taken = list(reverse_process(denoiser, SparseBatch.from_graphs([PATH] * 2), [4, 3, 2, 1], 5, row_random(0)))
     assert [step.step for step in taken] == [4, 3, 2, 1]
     for one, following in itertools.pairwise(taken):
         assert torch.equal(one.next_x, following.x)
@@ -228,10 +233,36 @@ def test_mean_field_quantities_match_torch_distributions():
     assert_close(mean_field.entropy(logits), reference.entropy())
     for x in (torch.zeros(5, dtype=torch.float64), torch.ones(5, dtype=torch.float64)):
         assert_close(mean_field.log_prob(logits, x), reference.log_prob(x))
-    draws = mean_field.sample(logits.expand(20000, 5), oracle.seeded(0))
+    draws = mean_field.sample(logits.expand(20000, 5), torch.rand(20000, 5, generator=oracle.seeded(0)))
     assert_close(draws.mean(0), logits.sigmoid(), atol=0.02, rtol=0.0)
 
 
 def test_unknown_noise_is_refused():
     with pytest.raises(InputError, match="annealed"):
         make_noise("gaussian", 3)
+
+
+@pytest.mark.parametrize("batch_kind", [SparseBatch, DenseBatch])
+def test_shares_of_a_batch_get_the_numbers_of_the_whole(batch_kind):
+    graphs = [PATH, RING, PATH, RING, RING]
+    whole = batch_kind.from_graphs(graphs)
+    together = whole.split(SharedRandom(oracle.seeded(0), 5, 0, 16).normal(whole, 3, 2))
+    for first, last in [(0, 2), (2, 5)]:
+        part = batch_kind.from_graphs(graphs[first:last])
+        own = part.split(SharedRandom(oracle.seeded(0), 5, first, 16).normal(part, 3, 2))
+        assert all(torch.equal(one, other) for one, other in zip(own, together[first:last], strict=True))
+
+
+def test_gradients_of_shares_add_up_to_the_gradient_of_the_batch():
+    denoiser, problem, noise = make(RING, 3, AnnealedNoise)
+    gradients = []
+    for shares in ([(0, 5)], [(0, 2), (2, 5)], [(i, i + 1) for i in range(5)]):
+        denoiser.zero_grad()
+        for first, last in shares:
+            backward_joint_bound(
+                denoiser, problem, noise, SparseBatch.from_graphs([RING] * (last - first)), temperature=0.3,
+                num_samples=4, random=SharedRandom(oracle.seeded(0), 5, first, 16), num_graphs=5,
+            )  # fmt: skip
+        gradients.append(denoiser.table.grad.clone())
+    assert_close(gradients[0], gradients[1])
+    assert_close(gradients[0], gradients[2])

@@ -9,6 +9,7 @@ import torch
 
 import diffuco
 import oracle
+from diffuco.diffusion.randomness import RowRandom
 from diffuco.errors import InputError
 from diffuco.graphs.batch import make_batch
 from diffuco.graphs.formats import FORMATS, read_graphs, write_graph
@@ -208,6 +209,8 @@ def test_each_training_step_is_repeated_at_evaluation():
     assert evaluation_steps(4, 3) == [4, 4, 4, 3, 3, 3, 2, 2, 2, 1, 1, 1]
     model = untrained("mis", num_steps=3).model
     batch = make_batch(oracle.small_graphs()[3:])
-    taken = list(sample_steps(model, batch, num_steps=3, num_samples=2, step_factor=2, generator=oracle.seeded(0)))
+    taken = list(
+        sample_steps(model, batch, num_steps=3, num_samples=2, step_factor=2, random=RowRandom(oracle.seeded(0)))
+    )
     assert [step.step for step in taken] == [3, 3, 2, 2, 1, 1]
     assert all(not step.logits.requires_grad for step in taken)

@@ -17,6 +17,7 @@ from diffuco.model import load_checkpoint
 from diffuco.problems import get_problem
 from diffuco.training.config import TrainConfig, with_settings
 from diffuco.training.data import TrainingGraphs, step_generator
+from diffuco.training.distributed import Group
 from diffuco.training.loop import initial_model, learning_rate_at, temperature_at, train
 from diffuco.training.recipes import RECIPES, get_recipe
 
@@ -134,7 +135,7 @@ def test_schedules():
 
 def test_every_epoch_visits_every_graph_once_in_another_order():
     graphs = DATASETS["rb-tiny"].graphs("train", 12)
-    data = TrainingGraphs(graphs, 4, seed=3, device=torch.device("cpu"))
+    data = TrainingGraphs(graphs, 4, seed=3, group=Group(torch.device("cpu")))
     sizes = [sorted(size for step in range(epoch * 3, epoch * 3 + 3) for size in data.batch(step).sizes.tolist())
              for epoch in range(2)]  # fmt: skip
     assert sizes[0] == sizes[1] == sorted(graph.num_nodes for graph in graphs)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import torch
 
+from diffuco.diffusion.randomness import RandomSource
 from diffuco.diffusion.reverse import Denoiser, ReverseStep, reverse_process
 from diffuco.graphs.batch import Batch
 
@@ -28,8 +29,8 @@ def sample_steps(
     *,
     num_steps: int,
     num_samples: int,
-    generator: torch.Generator,
+    random: RandomSource,
     step_factor: int = 3,
 ) -> Iterator[ReverseStep]:
     """Yield every reverse step; the last one holds the samples (`next_x`) and the logits that decoding starts from."""
-    yield from reverse_process(denoiser, batch, evaluation_steps(num_steps, step_factor), num_samples, generator)
+    yield from reverse_process(denoiser, batch, evaluation_steps(num_steps, step_factor), num_samples, random)

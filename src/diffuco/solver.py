@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from diffuco.decoding import conditional_expectation
+from diffuco.diffusion.randomness import RandomSource, RowRandom
 from diffuco.diffusion.reverse import Denoiser
 from diffuco.errors import InputError
 from diffuco.graphs.batch import Batch, make_batch
@@ -94,7 +95,7 @@ class Solver:
         """Solve graphs in batches of similar size; `on_solved` is told how many are done after each."""
         check_options(samples, step_factor, decode, token_size)
         self._warn_of_ignored_weights(graphs)
-        generator = torch.Generator(self.device).manual_seed(seed)
+        random = RowRandom(torch.Generator(self.device).manual_seed(seed))
         solutions: dict[int, Solution] = {}
         for positions in batches_by_size(graphs, samples):
             chosen = [graphs[position] for position in positions]
@@ -107,7 +108,7 @@ class Solver:
                 num_samples=samples,
                 step_factor=step_factor,
                 token_size={"none": 0, "ce": 1, "ce-st": token_size}[decode],
-                generator=generator,
+                random=random,
             )
             share = {"load": self.load_seconds / len(graphs)} | {k: v / len(chosen) for k, v in seconds.items()}
             for position, solution in zip(positions, self._best(chosen, batch, states, share, seed), strict=True):
@@ -149,7 +150,7 @@ def draw_solutions(
     num_samples: int,
     step_factor: int,
     token_size: int,
-    generator: torch.Generator,
+    random: RandomSource,
 ) -> tuple[Tensor, dict[str, float]]:
     """Sample and decode one batch (token size 0: keep the samples as drawn); states [N, S] and seconds per stage."""
     started = _now(batch.device)
@@ -158,7 +159,7 @@ def draw_solutions(
         batch,
         num_steps=num_steps,
         num_samples=num_samples,
-        generator=generator,
+        random=random,
         step_factor=step_factor,
     )
     last = deque(steps, maxlen=1).pop()

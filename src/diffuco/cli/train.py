@@ -20,6 +20,7 @@ def add_to(app: typer.Typer) -> None:
             "diffuco train mis-tiny --out runs/mis",
             "diffuco train mis-rb-small --set num_steps=6 --set learning_rate=0.002 --max-minutes 30",
             "diffuco train mis-rb-small --resume",
+            "torchrun --nproc-per-node 4 -m diffuco train mis-rb-small",
         )
     )(train)
 
@@ -59,6 +60,7 @@ def train(
     The folder gets best.safetensors and last.safetensors, which --model takes, and what --resume needs.
     """
     from diffuco.training.config import with_settings
+    from diffuco.training.distributed import leads
     from diffuco.training.loop import train as run
     from diffuco.training.recipes import get_recipe
 
@@ -66,9 +68,11 @@ def train(
     config = with_settings(get_recipe(recipe), chosen if seed is None else [*chosen, f"seed={seed}"])
     folder = out or Path("runs") / recipe
     make_folder(folder)
-    if not as_json:
+    if not as_json and leads():
         print_result(_description(config))
     summary = run(config, folder, resume=resume, max_minutes=max_minutes, device=device, progress=shows_progress())
+    if not leads():
+        return
     if as_json:
         print_json(summary)
     else:

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from diffuco.diffusion import mean_field
 from diffuco.diffusion.noise import Noise
+from diffuco.diffusion.randomness import RandomSource
 from diffuco.diffusion.reverse import Denoiser, ReverseStep, reverse_process
 from diffuco.graphs.batch import Batch
 from diffuco.problems import Problem
@@ -101,24 +102,27 @@ def backward_joint_bound(
     *,
     temperature: float,
     num_samples: int,
-    generator: torch.Generator,
+    random: RandomSource,
     steps_per_chunk: int | None = None,
+    num_graphs: int | None = None,
 ) -> StepCost:
-    """Add the gradient of the loss to the denoiser's parameters; return the loss terms, averaged over the batch.
+    """Add the gradient of the loss to the denoiser's parameters; return the loss terms, averaged over the graphs.
 
     `steps_per_chunk` bounds memory: so many steps are differentiated at once (None: all). The gradient is the same.
+    `num_graphs` is what sums over graphs are divided by, where this batch is a part of a larger one.
     """
+    num_graphs = num_graphs or batch.num_graphs
     with torch.no_grad():
         path, costs = [], []
-        for taken in reverse_process(denoiser, batch, range(noise.num_steps, 0, -1), num_samples, generator):
+        for taken in reverse_process(denoiser, batch, range(noise.num_steps, 0, -1), num_samples, random):
             step = torch.full((num_samples,), taken.step, device=batch.device)
             costs.append(step_cost(problem, noise, batch, taken.x, taken.logits, step, temperature))
             path.append(taken)
         advantages = later_costs_advantage(torch.stack([cost.total for cost in costs]))
     for chunk in _chunks(len(path), steps_per_chunk or len(path)):
         contribution = surrogate(denoiser, problem, noise, batch, path[chunk], advantages[chunk], temperature)
-        contribution.mean().backward()  # type: ignore[no-untyped-call]
-    return StepCost(*(torch.stack(terms).sum(0).mean() for terms in zip(*costs, strict=True)))
+        (contribution.sum() / num_graphs).backward()  # type: ignore[no-untyped-call]
+    return StepCost(*(torch.stack(terms).sum() / (num_graphs * num_samples) for terms in zip(*costs, strict=True)))
 
 
 def later_costs_advantage(costs: Tensor) -> Tensor:

@@ -3,7 +3,6 @@
 Everything is written in logits, where entropy and log-probability stay finite for probabilities that round to 0 or 1.
 """
 
-import torch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -11,6 +10,7 @@ from torch.nn import functional as F
 def entropy(logits: Tensor) -> Tensor:
     """-p log p - (1 - p) log(1 - p) of every variable.
 
+    >>> import torch
     >>> entropy(torch.zeros(1)).exp()
     tensor([2.])
     """
@@ -22,7 +22,6 @@ def log_prob(logits: Tensor, x: Tensor) -> Tensor:
     return x * logits - F.softplus(logits)
 
 
-def sample(logits: Tensor, generator: torch.Generator) -> Tensor:
-    """Draw every variable: 1 with probability sigmoid(logit), else 0."""
-    uniform = torch.rand(logits.shape, generator=generator, device=logits.device, dtype=logits.dtype)
+def sample(logits: Tensor, uniform: Tensor) -> Tensor:
+    """Draw every variable with a uniform number in [0, 1): 1 with probability sigmoid(logit), else 0."""
     return (uniform < logits.sigmoid()).to(logits.dtype)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from diffuco.diffusion import mean_field
+from diffuco.diffusion.randomness import RandomSource
 from diffuco.graphs.batch import Batch
 
 
@@ -40,14 +41,14 @@ class ReverseStep(NamedTuple):
 
 
 def reverse_process(
-    denoiser: Denoiser, batch: Batch, steps: Iterable[int], num_samples: int, generator: torch.Generator
+    denoiser: Denoiser, batch: Batch, steps: Iterable[int], num_samples: int, random: RandomSource
 ) -> Iterator[ReverseStep]:
     """Yield the reverse process along the given steps, which a longer evaluation may repeat."""
-    shape = (batch.num_rows, num_samples)
-    x = mean_field.sample(torch.zeros(shape, device=batch.device), generator)
+    uniform = random.uniform(batch, num_samples)
+    x = mean_field.sample(torch.zeros_like(uniform), uniform)
     for step in steps:
-        features = torch.randn(*shape, denoiser.num_random_features, generator=generator, device=batch.device)
+        features = random.normal(batch, num_samples, denoiser.num_random_features)
         logits = denoiser(batch, x, torch.full((num_samples,), step, device=batch.device), features)
-        next_x = mean_field.sample(logits, generator)
+        next_x = mean_field.sample(logits, random.uniform(batch, num_samples))
         yield ReverseStep(step, x, features, logits, next_x)
         x = next_x

@@ -63,6 +63,10 @@ class Batch(ABC):
         """Give every node its graph's value. [B, ...] -> [N, ...]."""
 
     @abstractmethod
+    def from_padded(self, values: Tensor) -> Tensor:
+        """Rows of these nodes from values laid out graph by graph, padded to P. [B, P, ...] -> [N, ...]."""
+
+    @abstractmethod
     def squared_weight_sum(self) -> Tensor:
         """Sum of the squared weights of each node's edges. [N]."""
 
@@ -134,6 +138,12 @@ class SparseBatch(Batch):
         """Give every node its graph's value. [B, ...] -> [N, ...]."""
         return values.repeat_interleave(self.sizes, dim=0, output_size=self.num_rows)
 
+    def from_padded(self, values: Tensor) -> Tensor:
+        """Rows of these nodes from values laid out graph by graph, padded to P. [B, P, ...] -> [N, ...]."""
+        starts = torch.arange(self.num_graphs, device=self.device) * values.shape[1] - self.row_starts
+        rows = torch.arange(self.num_rows, device=self.device) + self.spread(starts)
+        return values.flatten(0, 1)[rows]
+
 
 class DenseBatch(Batch):
     """Padded adjacency matrices: the neighbour sum is one batched matrix product, the fast path on a GPU."""
@@ -201,6 +211,10 @@ class DenseBatch(Batch):
         """Give every node its graph's value. [B, ...] -> [N, ...]."""
         wide = values[:, None].expand(self.num_graphs, self.num_padded, *values.shape[1:])
         return wide.reshape(self.num_rows, *values.shape[1:])
+
+    def from_padded(self, values: Tensor) -> Tensor:
+        """Rows of these nodes from values laid out graph by graph, padded to P. [B, P, ...] -> [N, ...]."""
+        return values[:, : self.num_padded].flatten(0, 1)
 
 
 def make_batch(graphs: Sequence[Graph], device: torch.device | str = "cpu") -> Batch:

@@ -11,6 +11,7 @@ from torch import nn
 
 from diffuco.diffusion.loss import backward_joint_bound
 from diffuco.diffusion.noise import make_noise
+from diffuco.diffusion.reverse import Denoiser
 from diffuco.errors import InputError
 from diffuco.evaluation import hardware
 from diffuco.graphs.datasets import get_dataset
@@ -18,9 +19,9 @@ from diffuco.model.acceleration import accelerate
 from diffuco.model.checkpoint import save_checkpoint
 from diffuco.model.gnn import Gnn
 from diffuco.problems import Problem, get_problem
-from diffuco.solver import pick_device
 from diffuco.training.config import TrainConfig
-from diffuco.training.data import TrainingGraphs, step_generator
+from diffuco.training.data import TrainingGraphs
+from diffuco.training.distributed import joined_group
 from diffuco.training.reporting import Reporter
 from diffuco.training.resume import FILE, Progress, load_state, save_state
 from diffuco.training.validation import Validation, source_commit
@@ -53,63 +54,58 @@ def train(
 ) -> dict[str, Any]:
     """Run a configuration and keep `best` and `last` checkpoints and a resumable state in `out`.
 
-    `max_minutes` stops early in a state that `resume` continues from; the schedules stay functions of the step.
+    `max_minutes` stops early in a state that `resume` continues from; the schedules stay functions of the step. Under
+    torchrun every process calls this and takes its share of each batch.
     """
-    # Set up the device, the data, the network and the optimiser.
-    place = pick_device(device)
     if (out / FILE).exists() and not resume:
         raise InputError(f"{out} already holds a run; continue it with --resume or choose another --out")
-    problem = _problem(config)
-    noise = make_noise(config.noise, config.num_steps)
-    dataset = get_dataset(config.dataset)
-    train_graphs = dataset.graphs("train", config.num_train_graphs, progress=progress)
-    validation_graphs = dataset.graphs("validation", config.num_validation_graphs, progress=progress)
-    data = TrainingGraphs(train_graphs, config.graphs_per_batch, config.seed, place)
-    model = initial_model(config).to(place)
-    optimizer = torch.optim.RAdam(model.parameters(), lr=config.learning_rate)
-    denoiser = accelerate(model, place, precision=config.precision, compile=config.compile)
-    validation = Validation(problem, validation_graphs, config, place)
+    with joined_group(device) as group:
+        # Set up the data, the network and the optimiser.
+        show = progress and group.is_leader
+        problem, noise = _problem(config), make_noise(config.noise, config.num_steps)
+        dataset = get_dataset(config.dataset)
+        train_graphs = dataset.graphs("train", config.num_train_graphs, progress=show)
+        data = TrainingGraphs(train_graphs, config.graphs_per_batch, config.seed, group)
+        model = initial_model(config).to(group.device)
+        optimizer = torch.optim.RAdam(model.parameters(), lr=config.learning_rate)
+        denoiser = accelerate(model, group.device, precision=config.precision, compile=config.compile)
+        validation_graphs = dataset.graphs("validation", config.num_validation_graphs, progress=show)
+        keeper = Keeper(out, config, model, optimizer, Validation(problem, validation_graphs, config, group.device))
 
-    # Resume.
-    state = load_state(out, config, model, optimizer) if resume else Progress()
-    started, seconds_before = time.monotonic(), state.seconds
-    with Reporter(out, config, first_step=state.step, show=progress) as report:
-        while state.step < config.total_steps:
-            # Anneal, take a batch, differentiate the loss, step.
-            temperature = temperature_at(state.step, config)
-            for group in optimizer.param_groups:
-                group["lr"] = learning_rate_at(state.step, config)
-            optimizer.zero_grad(set_to_none=True)
-            terms = backward_joint_bound(
-                denoiser,
-                problem,
-                noise,
-                data.batch(state.step),
-                temperature=temperature,
-                num_samples=config.samples_per_graph,
-                generator=step_generator(config.seed, state.step, place),
-                steps_per_chunk=config.steps_per_chunk or None,
-            )
-            norm = nn.utils.clip_grad_norm_(model.parameters(), config.max_gradient_norm)
-            optimizer.step()
-            state.step += 1
-            state.seconds = seconds_before + time.monotonic() - started
-            report.step(state.step, temperature, terms, norm)
+        # Resume.
+        state = load_state(out, config, model, optimizer) if resume else Progress()
+        started, seconds_before = time.monotonic(), state.seconds
+        with Reporter(out, config, group, first_step=state.step, show=show) as report:
+            while state.step < config.total_steps:
+                # Anneal, take a batch, differentiate the loss, step.
+                temperature = temperature_at(state.step, config)
+                for parameters in optimizer.param_groups:
+                    parameters["lr"] = learning_rate_at(state.step, config)
+                optimizer.zero_grad(set_to_none=True)
+                terms = backward_joint_bound(
+                    denoiser,
+                    problem,
+                    noise,
+                    data.batch(state.step),
+                    temperature=temperature,
+                    num_samples=config.samples_per_graph,
+                    random=data.random(state.step),
+                    steps_per_chunk=config.steps_per_chunk or None,
+                    num_graphs=config.graphs_per_batch,
+                )
+                group.sum_gradients(model)
+                norm = nn.utils.clip_grad_norm_(model.parameters(), config.max_gradient_norm)
+                optimizer.step()
+                state.step += 1
+                state.seconds = seconds_before + time.monotonic() - started
+                report.step(state.step, temperature, terms, norm)
 
-            # Validate, save.
-            is_last = state.step == config.total_steps
-            if state.step % config.validate_every == 0 or is_last:
-                scores = validation.run(denoiser)
-                report.validation(state.step, scores)
-                if scores["energy"] < state.best_energy:
-                    state.best_energy = scores["energy"]
-                    _save_model(out / "best.safetensors", model, config, state, scores)
-                _save_model(out / "last.safetensors", model, config, state, scores)
-            if state.step % config.checkpoint_every == 0:
-                save_state(out, config, model, optimizer, state)
-            if max_minutes is not None and time.monotonic() - started > 60 * max_minutes:
-                break
-        save_state(out, config, model, optimizer, state)
+                # Validate, save.
+                stops = max_minutes is not None and group.any(time.monotonic() - started > 60 * max_minutes)
+                if group.is_leader:
+                    keeper.keep(state, denoiser, report, is_last=stops or state.step == config.total_steps)
+                if stops:
+                    break
     return {
         "out": str(out),
         "step": state.step,
@@ -118,6 +114,40 @@ def train(
         "best_energy": state.best_energy,
         "seconds": state.seconds,
     }
+
+
+class Keeper:
+    """Validates now and then and writes what has to outlive the process."""
+
+    def __init__(
+        self, out: Path, config: TrainConfig, model: Gnn, optimizer: torch.optim.Optimizer, validation: Validation
+    ) -> None:
+        self.out, self.config, self.model, self.optimizer, self.validation = out, config, model, optimizer, validation
+
+    def keep(self, state: Progress, denoiser: Denoiser, report: Reporter, *, is_last: bool) -> None:
+        """After a step: validation and model files when due, the resumable state when due or when the sitting ends."""
+        config = self.config
+        if state.step % config.validate_every == 0 or state.step == config.total_steps:
+            scores = self.validation.run(denoiser)
+            report.validation(state.step, scores)
+            is_best = scores["energy"] < state.best_energy
+            state.best_energy = min(state.best_energy, scores["energy"])
+            for name in ("best", "last") if is_best else ("last",):
+                self._save_model(self.out / f"{name}.safetensors", state, scores)
+        if state.step % config.checkpoint_every == 0 or is_last:
+            save_state(self.out, config, self.model, self.optimizer, state)
+
+    def _save_model(self, path: Path, state: Progress, scores: dict[str, float]) -> None:
+        card = {
+            "dataset": self.config.dataset,
+            "training": asdict(self.config),
+            "step": state.step,
+            "minutes": round(state.seconds / 60, 2),
+            "validation": scores,
+            "commit": source_commit(),
+            "hardware": hardware(self.validation.device),
+        }
+        save_checkpoint(path, self.model, problem=self.config.problem, card=card)
 
 
 def initial_model(config: TrainConfig) -> Gnn:
@@ -130,16 +160,3 @@ def initial_model(config: TrainConfig) -> Gnn:
 def _problem(config: TrainConfig) -> Problem:
     has_penalty = hasattr(get_problem(config.problem), "penalty")
     return get_problem(config.problem, config.penalty if has_penalty else None)
-
-
-def _save_model(path: Path, model: Gnn, config: TrainConfig, state: Progress, scores: dict[str, float]) -> None:
-    card = {
-        "dataset": config.dataset,
-        "training": asdict(config),
-        "step": state.step,
-        "minutes": round(state.seconds / 60, 2),
-        "validation": scores,
-        "commit": source_commit(),
-        "hardware": hardware(next(model.parameters()).device),
-    }
-    save_checkpoint(path, model, problem=config.problem, card=card)

@@ -1,7 +1,6 @@
 """What a run shows while it trains: a progress line, a JSON-lines log and, where installed, TensorBoard scalars."""
 
 import json
-import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -13,28 +12,27 @@ from torch import Tensor
 
 from diffuco.diffusion.loss import StepCost
 from diffuco.training.config import TrainConfig
+from diffuco.training.distributed import Group
 
 LOG_EVERY = 50
 """Optimiser steps between log lines; reading a loss off a GPU waits for it, so not every step."""
 
 
 class Reporter:
-    """Context manager around the steps of one sitting."""
+    """Context manager around the steps of one sitting; of several processes, only the leader's shows and writes."""
 
-    def __init__(self, folder: Path, config: TrainConfig, *, first_step: int, show: bool) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "config.json").write_text(json.dumps(asdict(config), indent=2) + "\n")
-        self.log = open(folder / "log.jsonl", "a")  # noqa: SIM115 (closed in __exit__)
-        self.scalars = _scalar_writer(folder)
+    def __init__(self, folder: Path, config: TrainConfig, group: Group, *, first_step: int, show: bool) -> None:
+        self.group = group
+        self.files: _Files | None = _Files(folder, config) if group.is_leader else None
         self.started, self.first_step = time.monotonic(), first_step
         self.bar = Progress(
             TextColumn("{task.description}"),
             *(BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()),
-            console=Console(file=sys.stderr),
+            console=Console(stderr=True),
             disable=not show,
         )
         self.task = self.bar.add_task("training", total=config.total_steps, completed=first_step)
-        self.best = ""
+        self.last_validation = ""
 
     def __enter__(self) -> Self:
         self.bar.start()
@@ -42,37 +40,56 @@ class Reporter:
 
     def __exit__(self, *exception: object) -> None:
         self.bar.stop()
-        self.log.close()
-        if self.scalars is not None:
-            self.scalars.close()
+        if self.files is not None:
+            self.files.close()
 
     def step(self, step: int, temperature: float, terms: StepCost, gradient_norm: Tensor) -> None:
         """Report a finished optimiser step, now and then."""
         if step % LOG_EVERY:
             return
+        whole = StepCost(*(self.group.sum(term) for term in terms))
         values = {
-            "loss": terms.total.item(),
-            "energy": terms.energy.item(),
-            "entropy_term": terms.entropy.item(),
-            "noise_term": terms.noise.item(),
+            "loss": whole.total.item(),
+            "energy": whole.energy.item(),
+            "entropy_term": whole.entropy.item(),
+            "noise_term": whole.noise.item(),
             "temperature": temperature,
             "gradient_norm": gradient_norm.item(),
             "milliseconds_per_step": 1000 * (time.monotonic() - self.started) / (step - self.first_step),
         }
-        self.bar.update(self.task, completed=step, description=f"energy {values['energy']:.3f} {self.best}")
-        self._write("train", step, values)
+        self.bar.update(self.task, completed=step, description=f"energy {values['energy']:.3f} {self.last_validation}")
+        if self.files is not None:
+            self.files.write("train", step, values)
 
     def validation(self, step: int, scores: dict[str, float]) -> None:
         """Report a validation."""
-        self.best = f"validation {scores['energy']:.3f}"
-        self._write("validation", step, scores)
+        self.last_validation = f"validation {scores['energy']:.3f}"
+        if self.files is not None:
+            self.files.write("validation", step, scores)
 
-    def _write(self, kind: str, step: int, values: dict[str, Any]) -> None:
+
+class _Files:
+    """The configuration, the log and the TensorBoard scalars of a run."""
+
+    def __init__(self, folder: Path, config: TrainConfig) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "config.json").write_text(json.dumps(asdict(config), indent=2) + "\n")
+        self.log = open(folder / "log.jsonl", "a")  # noqa: SIM115 (closed in `close`)
+        self.scalars = _scalar_writer(folder)
+
+    def write(self, kind: str, step: int, values: dict[str, Any]) -> None:
+        """Add one line to the log and its numbers to TensorBoard."""
         self.log.write(json.dumps({"kind": kind, "step": step} | values) + "\n")
         self.log.flush()
         if self.scalars is not None:
             for name, value in values.items():
                 self.scalars.add_scalar(f"{kind}/{name}", value, step)
+
+    def close(self) -> None:
+        """Finish both."""
+        self.log.close()
+        if self.scalars is not None:
+            self.scalars.close()
 
 
 def _scalar_writer(folder: Path) -> Any:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from diffuco.decoding import conditional_expectation
+from diffuco.diffusion.randomness import RandomSource, RowRandom
 from diffuco.diffusion.reverse import Denoiser
 from diffuco.graphs.batch import Batch, make_batch
 from diffuco.graphs.graph import Graph
@@ -32,8 +33,8 @@ class Validation:
 
     def run(self, denoiser: Denoiser) -> dict[str, float]:
         """Mean and best-of-samples energy after CE with the training number of steps, and the gain over greedy."""
-        generator = step_generator(self.config.seed, 0, self.device)
-        energies = torch.cat([self._energies(denoiser, batch, generator) for batch in self.batches])  # [B, S]
+        random = RowRandom(step_generator(self.config.seed, 0, self.device))
+        energies = torch.cat([self._energies(denoiser, batch, random) for batch in self.batches])  # [B, S]
         gain = (self.greedy - energies.mean(1)) / self.greedy.abs().clamp(min=1e-9)
         return {
             "energy": energies.mean().item(),
@@ -41,7 +42,7 @@ class Validation:
             "gain_over_greedy": gain.mean().item(),
         }
 
-    def _energies(self, denoiser: Denoiser, batch: Batch, generator: torch.Generator) -> Tensor:
+    def _energies(self, denoiser: Denoiser, batch: Batch, random: RandomSource) -> Tensor:
         states, _ = draw_solutions(
             denoiser,
             self.problem,
@@ -50,7 +51,7 @@ class Validation:
             num_samples=self.config.validation_samples,
             step_factor=1,
             token_size=1,
-            generator=generator,
+            random=random,
         )
         return self.problem.energy(batch, states)
 

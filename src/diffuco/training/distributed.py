@@ -1,0 +1,84 @@
+"""Several processes that train one model: each takes a share of every batch, and gradients are summed.
+
+`torchrun --nproc-per-node 4 -m diffuco train RECIPE` starts them, on one machine or several. Random numbers are drawn
+for the whole batch (`SharedRandom`), so the number of processes changes the speed, not the weights.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch import distributed as dist
+
+from diffuco.solver import pick_device
+
+
+@dataclass(frozen=True)
+class Group:
+    """The processes of a run, as one of them sees them; a process of its own is a group of one."""
+
+    device: torch.device
+    rank: int = 0
+    size: int = 1
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this is the process that validates, reports and writes files."""
+        return self.rank == 0
+
+    def share(self, length: int) -> slice:
+        """This process's part of a list; parts are consecutive and differ by at most one in length.
+
+        >>> [Group(torch.device("cpu"), rank, 3).share(8) for rank in range(3)]
+        [slice(0, 2, None), slice(2, 5, None), slice(5, 8, None)]
+        """
+        return slice(self.rank * length // self.size, (self.rank + 1) * length // self.size)
+
+    def sum_gradients(self, model: nn.Module) -> None:
+        """Replace every process's gradients by their sum, in one message."""
+        if self.size == 1:
+            return
+        gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+        message = torch.cat([gradient.flatten() for gradient in gradients])
+        dist.all_reduce(message)
+        first = 0
+        for gradient in gradients:
+            gradient.copy_(message[first : first + gradient.numel()].view_as(gradient))
+            first += gradient.numel()
+
+    def sum(self, value: Tensor) -> Tensor:
+        """The sum of a tensor over all processes."""
+        if self.size > 1:
+            value = value.clone()
+            dist.all_reduce(value)
+        return value
+
+    def any(self, flag: bool) -> bool:
+        """Whether any process says so; all get the same answer."""
+        return bool(self.sum(torch.tensor(float(flag), device=self.device)))
+
+
+def leads() -> bool:
+    """Whether this process is the only one or the first that torchrun started: the one that speaks to the user."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+@contextmanager
+def joined_group(device: str) -> Iterator[Group]:
+    """The group that torchrun's environment describes, on this process's own GPU where there are GPUs."""
+    size = int(os.environ.get("WORLD_SIZE", "1"))
+    if size == 1:
+        yield Group(pick_device(device))
+        return
+    place = pick_device(device)
+    if place == torch.device("cuda"):
+        place = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        torch.cuda.set_device(place)
+    dist.init_process_group("nccl" if place.type == "cuda" else "gloo")
+    try:
+        yield Group(place, dist.get_rank(), size)
+    finally:
+        dist.destroy_process_group()

@@ -1,0 +1,213 @@
+"""The documentation against the code: links, line numbers, commands, examples and lists.
+
+`python tests/test_docs.py` sets the line numbers of links to code and the table of formats right.
+"""
+
+import ast
+import contextlib
+import doctest
+import os
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+
+from diffuco.cli import app
+from diffuco.graphs.formats import FORMATS
+from diffuco.training.config import TrainConfig
+from diffuco.training.recipes import RECIPES
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *ROOT.glob("experiments/*.md")])
+READING_PATH = [
+    ROOT / "src/diffuco" / name
+    for name in (
+        *("problems/mis.py", "diffusion/loss.py", "diffusion/noise.py", "sampling.py", "decoding.py", "solver.py"),
+        "training/loop.py",
+    )
+]
+CODE_LINK = re.compile(r"\[`(?P<name>[\w.]+)`\]\((?P<path>[^)#\s]+\.py)#L(?P<line>\d+)\)")
+ANY_LINK = re.compile(r"\]\(([^)\s]+)\)|<(?:img|a)[^>]* (?:src|href)=\"([^\"]+)\"")
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+TABLE_OF_FORMATS = re.compile(r"(?<=<!-- formats -->\n).*?(?=<!-- end of formats -->)", re.DOTALL)
+
+for_every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+@for_every_page
+def test_links_to_code_name_the_definition_on_that_line(page):
+    wrong = []
+    for link in CODE_LINK.finditer(page.read_text()):
+        found = definitions((page.parent / link["path"]).resolve()).get(link["name"])
+        if found != int(link["line"]):
+            wrong.append(f"{link['name']} is on line {found} of {link['path']}, not {link['line']}")
+    assert not wrong, "; ".join([*wrong, "run `python tests/test_docs.py`"])
+
+
+@for_every_page
+def test_relative_links_resolve(page):
+    text = without_code(page.read_text())
+    targets = [first or second for first, second in ANY_LINK.findall(text)]
+    broken = [target for target in targets if not re.match(r"https?:|mailto:", target) and not _resolves(page, target)]
+    assert not broken
+
+
+def _resolves(page: Path, target: str) -> bool:
+    path, _, anchor = target.partition("#")
+    file = (page.parent / path).resolve() if path else page
+    if not file.exists() or not file.is_relative_to(ROOT):
+        return False
+    return not anchor or file.suffix != ".md" or anchor in _anchors(file.read_text())
+
+
+def _anchors(text: str) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", without_code(text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def shell_commands() -> list[tuple[str, str]]:
+    """Page and command of every line that the documentation tells users to type."""
+    found = []
+    for page in PAGES:
+        for kind, block in FENCE.findall(page.read_text()):
+            lines = re.sub(r"\\\n\s*", " ", block).splitlines()
+            if kind == "console":
+                lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+            elif kind != "bash":
+                continue
+            found += [(page.name, line) for line in lines if line.strip() and not line.startswith("#")]
+    return found
+
+
+@pytest.mark.parametrize(("page", "line"), shell_commands())
+def test_shell_commands_parse(page, line):
+    for words in simple_commands(line):
+        if words[0] == "diffuco":
+            parse(words[1:])
+        elif words[0] == "make":
+            targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+            assert set(words[1:]) <= set(targets)
+        elif words[0] == "python" and words[1] != "-m":
+            assert (ROOT / words[1]).exists()
+
+
+def simple_commands(line: str) -> list[list[str]]:
+    """The commands of a pipeline or list, without redirections and variables set for them.
+
+    >>> simple_commands("A=1 gunzip -c x.gz | diffuco solve mis - > out.json && ls")
+    [['gunzip', '-c', 'x.gz'], ['diffuco', 'solve', 'mis', '-'], ['ls']]
+    """
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    commands: list[list[str]] = [[]]
+    words = iter(lexer)
+    for word in words:
+        if word in ("|", "&&", "||", ";", "&"):
+            commands.append([])
+        elif set(word) <= set("<>"):
+            next(words)
+        elif commands[-1] or not re.match(r"\w+=", word):
+            commands[-1].append(word)
+    return [command for command in commands if command]
+
+
+def parse(arguments: list[str]) -> None:
+    """Refuse unknown commands, options and choices, without running anything."""
+    if arguments in (["--help"], ["--version"]):
+        return
+    command = typer.main.get_command(app).commands[arguments[0]]
+    with contextlib.suppress(typer.Exit):  # --help and --list print and stop
+        command.make_context(arguments[0], arguments[1:])
+    for position, word in enumerate(arguments):
+        if word == "--set":
+            assert arguments[position + 1].partition("=")[0] in TrainConfig.__dataclass_fields__
+    if arguments[0] == "train" and not arguments[1].startswith("-"):
+        assert arguments[1] in RECIPES
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if ">>> " in page.read_text()], ids=lambda page: page.name)
+def test_python_examples_give_the_output_shown(page, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    blocks = [block for kind, block in FENCE.findall(page.read_text()) if kind in ("python", "pycon")]
+    test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, page.name, str(page), 0)
+    report: list[str] = []
+    results = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=report.append)
+    assert results.attempted
+    assert not results.failed, "".join(report)
+
+
+def test_reading_path_is_short():
+    assert sum(len(path.read_text().splitlines()) for path in READING_PATH) < 900
+    text = (ROOT / "docs/method.md").read_text()
+    assert all(os.path.relpath(path, ROOT / "docs") in text for path in READING_PATH)
+
+
+def test_table_of_formats_is_complete():
+    assert TABLE_OF_FORMATS.search((ROOT / "docs/solving.md").read_text())[0] == table_of_formats()
+
+
+def test_tree_of_the_readme_is_complete():
+    block = re.search(r"^src/diffuco/\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    listed: dict[Path, set[str]] = {}
+    folders = {0: ROOT / "src/diffuco"}
+    for line in block[1].splitlines():
+        depth, name = (len(line) - len(line.lstrip())) // 2, line.split()[0]
+        path = folders[depth - 1] / name
+        assert path.exists(), f"the tree of the README names {path}, which is not there"
+        listed.setdefault(path.parent, set()).add(path.name)
+        folders[depth] = path
+    for folder, names in listed.items():
+        there = {path.name for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+        assert there - names <= {"__init__.py", "__main__.py"}, f"missing from the README's tree of {folder.name}"
+
+
+def definitions(path: Path) -> dict[str, int]:
+    """Line of every class, function, method and module or class variable, by name (`Class.method`)."""
+    lines: dict[str, int] = {}
+
+    def visit(body: list[ast.stmt], prefix: str) -> None:
+        for node in body:
+            if isinstance(node, ast.ClassDef | ast.FunctionDef):
+                lines[prefix + node.name] = node.lineno
+            if isinstance(node, ast.ClassDef):
+                visit(node.body, f"{prefix}{node.name}.")
+            if isinstance(node, ast.Assign | ast.AnnAssign):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                lines.update({prefix + target.id: node.lineno for target in targets if isinstance(target, ast.Name)})
+
+    visit(ast.parse(path.read_text()).body, "")
+    return lines
+
+
+def table_of_formats() -> str:
+    """The formats as a Markdown table."""
+    rows = ["| format | suffixes | what it is | keeps | write |", "| --- | --- | --- | --- | --- |"]
+    for known in FORMATS:
+        suffixes = " ".join(f"`{suffix}`" for suffix in known.suffixes)
+        keeps = ", ".join(part.replace("_", " ") for part in sorted(known.holds)) or "-"
+        rows.append(
+            f"| `{known.name}` | {suffixes} | {known.description} | {keeps} | {'yes' if known.write else 'no'} |"
+        )
+    return "\n".join(rows) + "\n"
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"`[^`\n]+`", "", FENCE.sub("", text))
+
+
+def correct_pages() -> None:
+    """Write the right line numbers and the present formats into the pages."""
+    for page in PAGES:
+
+        def corrected(link: re.Match[str], page: Path = page) -> str:
+            line = definitions((page.parent / link["path"]).resolve()).get(link["name"], link["line"])
+            return f"[`{link['name']}`]({link['path']}#L{line})"
+
+        text = CODE_LINK.sub(corrected, page.read_text())
+        page.write_text(TABLE_OF_FORMATS.sub(lambda _: table_of_formats(), text))
+
+
+if __name__ == "__main__":
+    correct_pages()
