@@ -86,7 +86,7 @@ def test_same_seed_same_result_and_other_seed_other_samples():
 
 
 def test_results_come_in_the_order_given_whatever_the_batches(monkeypatch):
-    monkeypatch.setattr("diffuco.solver.ROWS_PER_BATCH", 20)
+    monkeypatch.setitem(ROWS_PER_BATCH, "cpu", 20)
     graphs = oracle.small_graphs()[::-1]
     done: list[int] = []
     solver = Solver("max-cut", untrained("max-cut"), device="cpu")
@@ -99,11 +99,11 @@ def test_results_come_in_the_order_given_whatever_the_batches(monkeypatch):
 def test_batches_hold_every_graph_once_and_stay_small():
     rng = np.random.default_rng(0)
     graphs = [Graph.from_edges([], num_nodes=int(size)) for size in rng.integers(0, 9000, 60)]
-    groups = list(batches_by_size(graphs, samples=8))
+    groups = list(batches_by_size(graphs, samples=8, max_rows=2**18))
     assert sorted(position for group in groups for position in group) == list(range(60))
     for group in groups:
         largest = max(graphs[position].num_nodes for position in group)
-        assert len(group) == 1 or len(group) * largest * 8 <= ROWS_PER_BATCH
+        assert len(group) == 1 or len(group) * largest * 8 <= 2**18
 
 
 @pytest.mark.parametrize(

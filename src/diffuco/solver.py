@@ -21,6 +21,7 @@ from diffuco.errors import InputError
 from diffuco.graphs.batch import Batch, make_batch
 from diffuco.graphs.convert import as_graph
 from diffuco.graphs.graph import Graph, GraphWarning
+from diffuco.memory import Requirement, check_fits, requirement
 from diffuco.model.checkpoint import Checkpoint
 from diffuco.pretrained import default_model, load_model
 from diffuco.problems import Problem, get_problem
@@ -29,8 +30,8 @@ from diffuco.solution import Solution
 
 Decode = Literal["none", "ce", "ce-st"]
 
-ROWS_PER_BATCH = 2**18
-"""Nodes times samples solved together: large enough to keep a device busy, small enough for a laptop's memory."""
+ROWS_PER_BATCH = {"cpu": 2**13, "cuda": 2**20}
+"""Nodes times samples of the graphs solved together: what fits a CPU's cache, what keeps a GPU busy."""
 
 
 def solve(
@@ -95,9 +96,12 @@ class Solver:
         """Solve graphs in batches of similar size; `on_solved` is told how many are done after each."""
         check_options(samples, step_factor, decode, token_size)
         self._warn_of_ignored_weights(graphs)
+        needs = [self.requirement(graph, samples) for graph in graphs]
+        for graph, need in zip(graphs, needs, strict=True):
+            check_fits(graph, need, self.device)
         random = RowRandom(torch.Generator(self.device).manual_seed(seed))
         solutions: dict[int, Solution] = {}
-        for positions in batches_by_size(graphs, samples):
+        for positions in batches_by_size(graphs, samples, rows_per_batch(self.device)):
             chosen = [graphs[position] for position in positions]
             batch = make_batch(chosen, self.device)
             states, seconds = draw_solutions(
@@ -106,6 +110,7 @@ class Solver:
                 batch,
                 num_steps=self.checkpoint.model.config.num_steps,
                 num_samples=samples,
+                samples_at_once=min(needs[position].samples_at_once for position in positions),
                 step_factor=step_factor,
                 token_size={"none": 0, "ce": 1, "ce-st": token_size}[decode],
                 random=random,
@@ -132,6 +137,10 @@ class Solver:
             name = self.checkpoint.name
             yield Solution(self.problem.name, graph, chosen, energy, values, name, seed, seconds)
 
+    def requirement(self, graph: Graph, samples: int = 8) -> Requirement:
+        """The memory that solving a graph will take, and how its samples are split to keep it low."""
+        return requirement(graph, samples, self.checkpoint.model.config.num_hidden)
+
     def _warn_of_ignored_weights(self, graphs: Sequence[Graph]) -> None:
         weighted = [graph for graph in graphs if graph.edge_weights is not None or graph.node_weights is not None]
         if weighted and not self.problem.uses_weights:
@@ -148,35 +157,47 @@ def draw_solutions(
     *,
     num_steps: int,
     num_samples: int,
+    samples_at_once: int | None = None,
     step_factor: int,
     token_size: int,
     random: RandomSource,
 ) -> tuple[Tensor, dict[str, float]]:
     """Sample and decode one batch (token size 0: keep the samples as drawn); states [N, S] and seconds per stage."""
     started = _now(batch.device)
-    steps = sample_steps(
-        denoiser,
-        batch,
-        num_steps=num_steps,
-        num_samples=num_samples,
-        random=random,
-        step_factor=step_factor,
-    )
-    last = deque(steps, maxlen=1).pop()
+    samples_at_once = samples_at_once or num_samples
+    states, logits = [], []
+    for first in range(0, num_samples, samples_at_once):
+        steps = sample_steps(
+            denoiser,
+            batch,
+            num_steps=num_steps,
+            num_samples=min(samples_at_once, num_samples - first),
+            random=random,
+            step_factor=step_factor,
+        )
+        last = deque(steps, maxlen=1).pop()
+        states.append(last.next_x)
+        logits.append(last.logits)
     sampled = _now(batch.device)
-    states = last.next_x
     if token_size:
-        states = conditional_expectation(problem, batch, last.logits.sigmoid(), token_size)
-    return states, {"sample": sampled - started, "decode": _now(batch.device) - sampled}
+        decoded = conditional_expectation(problem, batch, torch.cat(logits, dim=1).sigmoid(), token_size)
+    else:
+        decoded = torch.cat(states, dim=1)
+    return decoded, {"sample": sampled - started, "decode": _now(batch.device) - sampled}
 
 
-def batches_by_size(graphs: Sequence[Graph], samples: int) -> Iterator[list[int]]:
-    """Group positions of graphs of similar size so that a batch has at most ROWS_PER_BATCH rows, or one graph."""
+def rows_per_batch(device: torch.device) -> int:
+    """Nodes times samples that are best solved together on a device."""
+    return ROWS_PER_BATCH.get(device.type, ROWS_PER_BATCH["cuda"])
+
+
+def batches_by_size(graphs: Sequence[Graph], samples: int, max_rows: int) -> Iterator[list[int]]:
+    """Group positions of graphs of similar size so that a batch has at most `max_rows` rows, or one graph."""
     order = sorted(range(len(graphs)), key=lambda position: graphs[position].num_nodes)
     group: list[int] = []
     for position in order:
         # Sorted, so this graph is the largest yet and decides the padding of the whole group.
-        if group and (len(group) + 1) * graphs[position].num_nodes * samples > ROWS_PER_BATCH:
+        if group and (len(group) + 1) * graphs[position].num_nodes * samples > max_rows:
             yield group
             group = []
         group.append(position)

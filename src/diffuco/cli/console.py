@@ -48,6 +48,11 @@ def print_error(message: object) -> None:
     _print_line("error", message)
 
 
+def print_note(message: object) -> None:
+    """Print `note: ...` as one line on standard error."""
+    _print_line("note", message)
+
+
 def progress_bar() -> "Progress":
     """A progress bar on standard error, shown only on a terminal and gone when done."""
     from rich.console import Console

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diffuco.cli import options
-from diffuco.cli.console import make_folder, print_json, progress_bar
+from diffuco.cli.console import make_folder, print_json, print_note, progress_bar
 from diffuco.cli.inputs import Inputs, LoadedGraph, load_inputs
 from diffuco.cli.outputs import print_solutions, solution_paths
 from diffuco.errors import InputError
@@ -60,6 +60,7 @@ def solve(
         from diffuco.solver import Solver
 
         solver = Solver(problem, model, device=device)
+        _announce_large(solver, inputs, samples)
         settings = {"samples": samples, "step_factor": step_factor, "token_size": token_size, "seed": seed}
         solutions = _solve(solver, inputs, decode, settings)
         records = [_record(*pair) for pair in zip(inputs.graphs, solutions, strict=True)]
@@ -81,6 +82,16 @@ def _check_plot(inputs: Inputs, plot: Path | None) -> None:
         raise InputError(f"--plot draws one graph, here are {len(inputs.graphs)}; give one file")
     make_folder(plot.absolute().parent)
     check_plot_path(plot)
+
+
+def _announce_large(solver: "Solver", inputs: Inputs, samples: int) -> None:
+    from diffuco.memory import LARGE_BYTES
+
+    for loaded in inputs.graphs:
+        need = solver.requirement(loaded.graph, samples)
+        if need.num_bytes >= LARGE_BYTES:
+            at_once = f"{need.samples_at_once} of {samples} samples at a time"
+            print_note(f"{loaded.file} will need about {need.num_bytes / 2**30:.1f} GiB, {at_once}")
 
 
 def _solve(solver: "Solver", inputs: Inputs, decode: options.DecodeName, settings: dict[str, int]) -> list["Solution"]:

@@ -15,7 +15,7 @@ from diffuco.diffusion.reverse import Denoiser
 from diffuco.graphs.batch import Batch, make_batch
 from diffuco.graphs.graph import Graph
 from diffuco.problems import Problem
-from diffuco.solver import batches_by_size, draw_solutions
+from diffuco.solver import batches_by_size, draw_solutions, rows_per_batch
 from diffuco.training.config import TrainConfig
 from diffuco.training.data import step_generator
 
@@ -27,7 +27,7 @@ class Validation:
         self.problem = problem
         self.config = config
         self.device = device
-        groups = batches_by_size(graphs, config.validation_samples)
+        groups = batches_by_size(graphs, config.validation_samples, rows_per_batch(device))
         self.batches = [make_batch([graphs[position] for position in group], device) for group in groups]
         self.greedy = torch.cat([self._greedy_energy(batch) for batch in self.batches])  # [B]
 
