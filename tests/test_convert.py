@@ -1,6 +1,7 @@
 """Graphs made of networkx graphs, matrices, edges and paths."""
 
 import builtins
+import itertools
 from pathlib import Path
 
 import networkx
@@ -9,8 +10,9 @@ import pytest
 import scipy.sparse
 
 from diffuco.errors import InputError
-from diffuco.graphs.convert import as_graph, to_networkx
+from diffuco.graphs.convert import as_graph, qubo_as_graph, to_networkx
 from diffuco.graphs.graph import Graph, GraphWarning
+from diffuco.verification import verify
 
 TRIANGLE = np.array([[0, 1, 1], [1, 0, 1], [1, 1, 0]])
 WEIGHTED = np.array([[0, 2.5, 0], [2.5, 0, -1], [0, -1, 0]])
@@ -139,3 +141,12 @@ def test_without_networkx_the_message_says_what_to_install(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without_networkx)
     with pytest.raises(InputError, match="run pip install"):
         to_networkx(Graph.from_edges([(0, 1)]))
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, scipy.sparse.csr_matrix, scipy.sparse.coo_array])
+def test_a_qubo_matrix_keeps_its_diagonal_and_both_triangles(wrap):
+    matrix = np.random.default_rng(0).integers(-5, 6, (6, 6)).astype(float)
+    graph = qubo_as_graph(wrap(matrix))
+    for bits in itertools.product([0, 1], repeat=6):
+        x = np.array(bits, dtype=bool)
+        assert verify("qubo", graph, x).objective == pytest.approx(x @ matrix @ x)

@@ -60,7 +60,7 @@ def test_logits_do_not_depend_on_padding_or_the_other_graphs(config, batch_kind)
     together = batch.split(model(batch, x, step, features))
     for graph, rows, logits in zip(graphs, batch.split(torch.cat([x[..., None], features], 2)), together, strict=True):
         alone = model(batch_kind.from_graphs([graph]), rows[..., 0], step, rows[..., 1:])
-        assert_close(logits, alone)
+        assert_close(logits, alone, rtol=1e-5, atol=1e-6)  # weights are kept in single precision
 
 
 @for_both_networks

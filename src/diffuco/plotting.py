@@ -86,7 +86,7 @@ def spring_layout(graph: Graph, *, iterations: int = 80, seed: int = 0) -> NDArr
             force[:, axis] -= np.bincount(u, pull[:, axis], num_nodes) - np.bincount(v, pull[:, axis], num_nodes)
         length = np.maximum(np.hypot(*force.T), 1e-9)
         places += force * (np.minimum(length, step) / length)[:, None]
-    places -= places.mean(axis=0)
+    places -= (places.min(axis=0) + places.max(axis=0)) / 2
     scaled: NDArray[np.float64] = places / max(1e-9, float(np.hypot(*places.T).max()))
     return scaled
 

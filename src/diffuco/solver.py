@@ -19,7 +19,7 @@ from diffuco.diffusion.randomness import RandomSource, RowRandom
 from diffuco.diffusion.reverse import Denoiser
 from diffuco.errors import InputError
 from diffuco.graphs.batch import Batch, make_batch
-from diffuco.graphs.convert import as_graph
+from diffuco.graphs.convert import as_graph, qubo_as_graph
 from diffuco.graphs.graph import Graph, GraphWarning
 from diffuco.memory import Requirement, check_fits, requirement
 from diffuco.model.checkpoint import Checkpoint
@@ -48,7 +48,8 @@ def solve(
 ) -> Solution | list[Solution]:
     """Solve one graph, or a list of graphs at once, with a shipped or given model.
 
-    A graph may be a `Graph`, a networkx graph, a scipy or numpy adjacency matrix, an array of edges or a path.
+    A graph may be a `Graph`, a networkx graph, a scipy or numpy adjacency matrix, an array of edges or a path; for
+    `qubo`, a square matrix Q stands for x'Qx.
 
     >>> import numpy as np
     >>> five_cycle = np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]])
@@ -58,7 +59,8 @@ def solve(
     """
     solver = Solver(problem, model, device=device)
     many = isinstance(graph, list | tuple) and not _is_edge_list(graph)
-    graphs = [as_graph(item) for item in graph] if many else [as_graph(graph)]  # type: ignore[attr-defined]
+    convert = qubo_as_graph if problem == "qubo" else as_graph
+    graphs = [convert(item) for item in graph] if many else [convert(graph)]  # type: ignore[attr-defined]
     solutions = solver.solve(
         graphs, samples=samples, step_factor=step_factor, decode=decode, token_size=token_size, seed=seed
     )

@@ -76,7 +76,7 @@ def train(
     if as_json:
         print_json(summary)
     else:
-        print_result(_result(summary, recipe))
+        print_result(_result(summary))
 
 
 def _description(config: "TrainConfig") -> str:
@@ -85,8 +85,8 @@ def _description(config: "TrainConfig") -> str:
     return "\n".join(f"{name} = {value}" for name, value in asdict(config).items())
 
 
-def _result(summary: dict[str, Any], recipe: str) -> str:
+def _result(summary: dict[str, Any]) -> str:
     done = f"step {summary['step']} of {summary['num_steps_total']} after {summary['seconds'] / 60:.1f} minutes"
     if not summary["finished"]:
-        return f"{done}; continue with: diffuco train {recipe} --out {summary['out']} --resume"
+        return f"{done}; continue with the same command and --resume"
     return f"{done}, best validation energy {summary['best_energy']:.4f}: {Path(summary['out']) / 'best.safetensors'}"

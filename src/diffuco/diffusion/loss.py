@@ -1,4 +1,4 @@
-"""The Joint Variational Upper Bound and its gradient (Eq. 5 and App. A.3).
+"""The Joint Variational Upper Bound and its gradient (Eq. 6 and App. A.3).
 
 temperature * KL(q(X_0:T) || p(X_0:T)) is a sum of one cost per reverse step, each an exact expectation given X_t:
 

@@ -1,4 +1,4 @@
-"""The forward process p(X_t | X_{t-1}): two noise distributions and the cost each adds to a reverse step (Sec. 3.2).
+"""The forward process p(X_t | X_{t-1}): the noise distributions and the cost each adds to a reverse step (Sec. 3.2).
 
 Legend: B graphs, N rows, S samples. `step` is [S], the diffusion step t in 1..num_steps of every sample.
 """

@@ -127,6 +127,30 @@ def _from_pairs(pairs: list[Any]) -> Graph:
     return Graph.from_edges(edges)
 
 
+def qubo_as_graph(source: Any) -> Graph:
+    """A QUBO as a graph: a square matrix Q stands for x'Qx, symmetric or not; anything else is read by `as_graph`.
+
+    >>> graph = qubo_as_graph(np.array([[-3.0, 4.0], [0.0, -1.0]]))
+    >>> graph.node_weights.tolist(), graph.edge_weights.tolist()
+    ([-3.0, -1.0], [4.0])
+    """
+    is_matrix = scipy.sparse.issparse(source) or (isinstance(source, np.ndarray) and source.ndim == 2)
+    if not is_matrix or source.shape[0] != source.shape[1]:
+        return as_graph(source)
+    entries = scipy.sparse.coo_array(source)
+    _check_matrix(entries.shape, entries.dtype)
+    matrix = entries.tocsr().astype(np.float64)
+    _check_finite(matrix.data)
+    upper = scipy.sparse.triu(matrix + matrix.T, k=1).tocoo()
+    kept = upper.data != 0
+    return Graph.from_edges(
+        np.stack([upper.row[kept], upper.col[kept]], axis=1).astype(np.int64),
+        num_nodes=entries.shape[0],
+        edge_weights=upper.data[kept],
+        node_weights=matrix.diagonal(),
+    )
+
+
 def _from_entries(rows: NDArray[Any], columns: NDArray[Any], values: NDArray[np.float64], num_nodes: int) -> Graph:
     pairs = np.stack([rows, columns], axis=1).astype(np.int64)
     return Graph.from_edges(pairs, num_nodes, edge_weights=unless_all_one(values))

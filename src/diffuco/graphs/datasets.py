@@ -1,4 +1,4 @@
-"""The named datasets of the paper (App. on datasets), generated instead of downloaded.
+"""The named datasets of the paper (App. C.3), generated instead of downloaded.
 
 Every graph is a pure function of (dataset, split, seed, index): training can draw any of them at any time, in any order
 and on any machine, and two people who name the same graph mean the same graph.

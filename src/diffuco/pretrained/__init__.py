@@ -1,6 +1,7 @@
 """The models that ship with the package, and loading of any model by name or path."""
 
 import difflib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> 
     if shipped.exists():
         return load_checkpoint(shipped, device)
     if Path(name_or_path).exists():
-        return load_checkpoint(Path(name_or_path), device)
+        return replace(load_checkpoint(Path(name_or_path), device), name=str(name_or_path))
     names = [path.stem for path in sorted(FOLDER.glob("*.safetensors"))]
     close = difflib.get_close_matches(str(name_or_path), names, n=1)
     hint = f"did you mean '{close[0]}'?" if close else f"give a path or one of {', '.join(names)}"

@@ -1,7 +1,7 @@
 """Several processes that train one model: each takes a share of every batch, and gradients are summed.
 
 `torchrun --nproc-per-node 4 -m diffuco train RECIPE` starts them, on one machine or several. Random numbers are drawn
-for the whole batch (`SharedRandom`), so the number of processes changes the speed, not the weights.
+for the whole batch (`SharedRandom`), so the number of processes changes the weights by rounding only.
 """
 
 import os

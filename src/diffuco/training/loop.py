@@ -103,7 +103,7 @@ def train(
                 # Validate, save.
                 stops = max_minutes is not None and group.any(time.monotonic() - started > 60 * max_minutes)
                 if group.is_leader:
-                    keeper.keep(state, denoiser, report, is_last=stops or state.step == config.total_steps)
+                    keeper.keep(state, denoiser, report, stops=stops)
                 if stops:
                     break
     return {
@@ -124,20 +124,23 @@ class Keeper:
     ) -> None:
         self.out, self.config, self.model, self.optimizer, self.validation = out, config, model, optimizer, validation
 
-    def keep(self, state: Progress, denoiser: Denoiser, report: Reporter, *, is_last: bool) -> None:
-        """After a step: validation and model files when due, the resumable state when due or when the sitting ends."""
+    def keep(self, state: Progress, denoiser: Denoiser, report: Reporter, *, stops: bool) -> None:
+        """After a step, validate and write files when they are due; all but `best` when the sitting ends."""
         config = self.config
+        ends = stops or state.step == config.total_steps
+        scores: dict[str, float] = {}
         if state.step % config.validate_every == 0 or state.step == config.total_steps:
             scores = self.validation.run(denoiser)
             report.validation(state.step, scores)
-            is_best = scores["energy"] < state.best_energy
-            state.best_energy = min(state.best_energy, scores["energy"])
-            for name in ("best", "last") if is_best else ("last",):
-                self._save_model(self.out / f"{name}.safetensors", state, scores)
-        if state.step % config.checkpoint_every == 0 or is_last:
+            if scores["energy"] < state.best_energy:
+                state.best_energy = scores["energy"]
+                self._save_model("best", state, scores)
+        if scores or ends:
+            self._save_model("last", state, scores)
+        if state.step % config.checkpoint_every == 0 or ends:
             save_state(self.out, config, self.model, self.optimizer, state)
 
-    def _save_model(self, path: Path, state: Progress, scores: dict[str, float]) -> None:
+    def _save_model(self, name: str, state: Progress, scores: dict[str, float]) -> None:
         card = {
             "dataset": self.config.dataset,
             "training": asdict(self.config),
@@ -147,7 +150,7 @@ class Keeper:
             "commit": source_commit(),
             "hardware": hardware(self.validation.device),
         }
-        save_checkpoint(path, self.model, problem=self.config.problem, card=card)
+        save_checkpoint(self.out / f"{name}.safetensors", self.model, problem=self.config.problem, card=card)
 
 
 def initial_model(config: TrainConfig) -> Gnn:
