@@ -1,4 +1,4 @@
-"""Speed of Conditional Expectation: numba and torch, CE and CE-ST_8, on RB-small graphs, in one run.
+"""Speed of Conditional Expectation: numba, torch and Triton, CE and CE-ST_8, on RB-small graphs, in one run.
 
     python benchmarks/decode.py --graphs 500 --samples 8 --json decode.json
 
@@ -36,14 +36,14 @@ def main() -> None:
     if torch.cuda.is_available():
         hardware += f"; {torch.cuda.get_device_name()}"
     print(f"{len(graphs)} graphs x {arguments.samples} samples, {num_nodes} nodes, {num_edges} edges; {hardware}")
-    print(f"{'problem':<12}{'k':>3}  {'decoder':<18}{'first s':>9}{'best s':>9}{'M edges/s':>11}")
+    print(f"{'problem':<12}{'k':>3}  {'decoder':<20}{'first s':>9}{'best s':>9}{'M edges/s':>11}")
     records = []
     for name in arguments.problems:
         for token_size in arguments.token_sizes:
             for record in _measure(name, token_size, graphs, probs, arguments.repeats):
                 speed = 2 * num_edges * arguments.samples / record["best_s"] / 1e6
                 print(
-                    f"{name:<12}{token_size:>3}  {record['decoder']:<18}"
+                    f"{name:<12}{token_size:>3}  {record['decoder']:<20}"
                     f"{record['first_s']:>9.3f}{record['best_s']:>9.3f}{speed:>11.0f}"
                 )
                 records.append({**record, "directed_edges_per_s": speed * 1e6})
@@ -102,8 +102,10 @@ def _decoders(graphs: list[Graph]) -> Iterator[tuple[str, Batch]]:
     ops.decoder_override = "torch"
     yield "torch, dense", dense
     if torch.cuda.is_available():
-        ops.decoder_override = None
-        yield "torch, dense, GPU", DenseBatch.from_graphs(graphs, "cuda")
+        on_gpu = DenseBatch.from_graphs(graphs, "cuda")
+        yield "torch, dense, GPU", on_gpu
+        ops.decoder_override = "triton"
+        yield "triton, dense, GPU", on_gpu
 
 
 def _collect(batch: Batch, probs: list[Tensor]) -> Tensor:

@@ -52,6 +52,7 @@ def evaluate(
         "problem": solver.problem.name,
         "model": solver.checkpoint.name,
         "graphs": len(graphs),
+        "mean_edges": float(np.mean([graph.num_edges for graph in graphs])),
         "samples": samples,
         "steps": step_factor * solver.checkpoint.model.config.num_steps,
         "step_factor": step_factor,
@@ -91,6 +92,8 @@ def table(record: dict[str, Any]) -> Table:
         "feasible answers": f"{record['feasible']} of {record['graphs']}",
         "seconds to sample / decode": f"{record['seconds']['sample']:.2f} / {record['seconds']['decode']:.2f}",
     }
+    if record["problem"] == "max-cut":
+        rows["mean cut over mean edges"] = f"{record['mean'] / record['mean_edges']:.4f}"
     reference = record.get("reference")
     if reference:
         rows["mean of the references"] = f"{reference['mean']:.3f}"

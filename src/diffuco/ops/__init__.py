@@ -1,14 +1,18 @@
 """Tensor operations under one name each; this is the only place that decides which implementation serves a device."""
 
+from types import ModuleType
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
+from diffuco.errors import InputError
 from diffuco.ops import reference, torch_decode
 from diffuco.ops.adjacency import CsrAdjacency, DenseAdjacency
 
-decoder_override: Literal["numba", "torch"] | None = None
+Decoder = Literal["numba", "torch", "triton"]
+
+decoder_override: Decoder | None = None
 """Tests set this to compare the decoders of dense batches on one device."""
 
 
@@ -44,8 +48,9 @@ def decode_quadratic(
     token_size: int,
 ) -> Tensor:
     """Conditional Expectation for a quadratic energy. Reference: `torch_decode.decode_quadratic`."""
-    if isinstance(adjacency, DenseAdjacency) and _decoder(probs.device) == "torch":
-        return torch_decode.decode_quadratic(probs, adjacency, linear, edge, pair, token_size)
+    if isinstance(adjacency, DenseAdjacency) and _decoder(probs.device) != "numba":
+        decoder = _tensor_decoder(probs.device)
+        return decoder.decode_quadratic(probs, adjacency, linear, edge, pair, token_size)  # type: ignore[no-any-return]
     # Imported here: numba would double the time the package takes to import.
     from diffuco.ops import numba_decode
 
@@ -55,8 +60,9 @@ def decode_quadratic(
 
 def decode_cover(probs: Tensor, adjacency: CsrAdjacency | DenseAdjacency, *, penalty: float, token_size: int) -> Tensor:
     """Conditional Expectation for a cover energy. Reference: `torch_decode.decode_cover`."""
-    if isinstance(adjacency, DenseAdjacency) and _decoder(probs.device) == "torch":
-        return torch_decode.decode_cover(probs, adjacency, penalty, token_size)
+    if isinstance(adjacency, DenseAdjacency) and _decoder(probs.device) != "numba":
+        decoder = _tensor_decoder(probs.device)
+        return decoder.decode_cover(probs, adjacency, penalty, token_size)  # type: ignore[no-any-return]
     from diffuco.ops import numba_decode
 
     return numba_decode.decode_cover(probs.cpu(), _csr(adjacency), penalty, token_size).to(probs.device)
@@ -67,8 +73,24 @@ def implementations(device: torch.device) -> dict[str, str]:
     return {"neighbor sum": "torch", "decode dense": _decoder(device), "decode sparse": "numba"}
 
 
-def _decoder(device: torch.device) -> Literal["numba", "torch"]:
+def _decoder(device: torch.device) -> Decoder:
+    # The Triton kernels become the default on CUDA once they have been measured on a GPU.
     return decoder_override or ("torch" if device.type == "cuda" else "numba")
+
+
+def _tensor_decoder(device: torch.device) -> ModuleType:
+    """The module that decodes dense batches on their own device."""
+    if _decoder(device) == "torch":
+        return torch_decode
+    try:
+        # Imported here: not every platform has Triton, and importing it takes time.
+        from diffuco.ops import triton_decode
+    except ImportError as error:
+        raise InputError(
+            f'the decoder "triton" needs Triton, which cannot be imported ({error}); '
+            'install it with `pip install triton` (Linux only), or use the decoder "torch"'
+        ) from error
+    return triton_decode
 
 
 def _csr(adjacency: CsrAdjacency | DenseAdjacency) -> CsrAdjacency:
