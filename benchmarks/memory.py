@@ -12,8 +12,8 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from diffuco.evaluation import hardware
 from diffuco.graphs.graph import Graph, GraphWarning
+from diffuco.provenance import hardware, source_commit
 from diffuco.solver import Solver
 
 
@@ -63,6 +63,7 @@ def main() -> None:
         "feasible": solution.feasible,
         "hardware": hardware(solver.device),
         "torch": torch.__version__,
+        "commit": source_commit(),
     }
     table = Table("measure", "value", title=f"{graph.name}, {record['hardware']}")
     for name, value in record.items():

@@ -16,6 +16,7 @@ from diffuco.diffusion.noise import make_noise
 from diffuco.graphs.datasets import get_dataset
 from diffuco.model.acceleration import accelerate
 from diffuco.problems import get_problem
+from diffuco.provenance import hardware, source_commit
 from diffuco.solver import pick_device
 from diffuco.training.config import TrainConfig
 from diffuco.training.data import TrainingGraphs
@@ -70,10 +71,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the measurements here")
     arguments = parser.parse_args()
     device = pick_device(arguments.device)
-    hardware = torch.cuda.get_device_name() if device.type == "cuda" else f"{torch.get_num_threads()} CPU threads"
-    table = Table(
-        "recipe", "graphs x samples x steps x layers", "mode", "ms", "first step s", "peak GiB", title=hardware
-    )
+    place = hardware(device)
+    table = Table("recipe", "graphs x samples x steps x layers", "mode", "ms", "first step s", "peak GiB", title=place)
     records = []
     for name in arguments.recipes:
         recipe = get_recipe(name)
@@ -86,11 +85,14 @@ def main() -> None:
             table.add_row(
                 name, shape, mode, *(f"{result[key]:.1f}" for key in ("milliseconds", "first_seconds", "peak_gib"))
             )
-            records.append({"recipe": name, "shape": shape, "mode": mode, "hardware": hardware, **result})
+            records.append({"recipe": name, "shape": shape, "mode": mode, "hardware": place, **result})
             torch.compiler.reset()
     Console().print(table)
     if arguments.json:
-        arguments.json.write_text(json.dumps({"torch": torch.__version__, "measurements": records}, indent=2) + "\n")
+        arguments.json.write_text(
+            json.dumps({"torch": torch.__version__, "commit": source_commit(), "measurements": records}, indent=2)
+            + "\n"
+        )
 
 
 if __name__ == "__main__":

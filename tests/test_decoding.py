@@ -1,5 +1,6 @@
 import functools
 import itertools
+import sys
 import time
 
 import numpy as np
@@ -325,6 +326,17 @@ def test_unusable_input_is_refused_with_a_remedy(decode):
             decode(problem, batch, torch.tensor([[0.5], [bad]]))
     with pytest.raises(InputError, match=r"expected \[N, S\]"):
         decode(problem, batch, torch.full((3, 1), 0.5))
+
+
+def test_missing_triton_is_named_with_a_remedy(monkeypatch):
+    monkeypatch.setattr(ops, "decoder_override", "triton")
+    monkeypatch.setitem(sys.modules, "triton", None)
+    monkeypatch.delitem(sys.modules, "diffuco.ops.triton_decode", raising=False)
+    monkeypatch.delattr(ops, "triton_decode", raising=False)
+    batch = batch_of(DenseBatch)
+    for name in ("mis", "mds"):
+        with pytest.raises(InputError, match="pip install triton"):
+            conditional_expectation(get_problem(name), batch, probs_for(batch, "random"))
 
 
 @pytest.mark.gpu

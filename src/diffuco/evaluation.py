@@ -4,8 +4,6 @@ Samples are scored by their energy with the problem's sign, which is the objecti
 than it where constraints are violated, so that infeasible samples can only lose (App. C.1).
 """
 
-import os
-import platform
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +15,7 @@ from rich.table import Table
 
 from diffuco import metrics
 from diffuco.graphs.graph import Graph
+from diffuco.provenance import hardware, source_commit
 from diffuco.solver import Decode, Solver
 
 
@@ -67,6 +66,7 @@ def evaluate(
         },
         "hardware": hardware(solver.device),
         "torch": torch.__version__,
+        "commit": source_commit(),
     }
     if references is not None:
         optima = sign * np.asarray(references, dtype=np.float64)
@@ -103,17 +103,6 @@ def table(record: dict[str, Any]) -> Table:
     for name, value in rows.items():
         shown.add_row(name, value)
     return shown
-
-
-def hardware(device: torch.device) -> str:
-    """What a measurement ran on.
-
-    >>> "CPU" in hardware(torch.device("cpu"))
-    True
-    """
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    return f"{torch.get_num_threads()} of {os.cpu_count()} CPU cores ({platform.machine()})"
 
 
 def _standard_error(values: np.ndarray[Any, np.dtype[np.float64]]) -> float:

@@ -49,8 +49,9 @@ def decode_quadratic(
 ) -> Tensor:
     """Conditional Expectation for a quadratic energy. Reference: `torch_decode.decode_quadratic`."""
     if isinstance(adjacency, DenseAdjacency) and _decoder(probs.device) != "numba":
-        decoder = _tensor_decoder(probs.device)
-        return decoder.decode_quadratic(probs, adjacency, linear, edge, pair, token_size)  # type: ignore[no-any-return]
+        decode = _tensor_decoder(probs.device).decode_quadratic
+        decoded: Tensor = decode(probs, adjacency, linear, edge, pair, token_size)
+        return decoded
     # Imported here: numba would double the time the package takes to import.
     from diffuco.ops import numba_decode
 
@@ -61,8 +62,8 @@ def decode_quadratic(
 def decode_cover(probs: Tensor, adjacency: CsrAdjacency | DenseAdjacency, *, penalty: float, token_size: int) -> Tensor:
     """Conditional Expectation for a cover energy. Reference: `torch_decode.decode_cover`."""
     if isinstance(adjacency, DenseAdjacency) and _decoder(probs.device) != "numba":
-        decoder = _tensor_decoder(probs.device)
-        return decoder.decode_cover(probs, adjacency, penalty, token_size)  # type: ignore[no-any-return]
+        decoded: Tensor = _tensor_decoder(probs.device).decode_cover(probs, adjacency, penalty, token_size)
+        return decoded
     from diffuco.ops import numba_decode
 
     return numba_decode.decode_cover(probs.cpu(), _csr(adjacency), penalty, token_size).to(probs.device)

@@ -13,18 +13,18 @@ from diffuco.diffusion.loss import backward_joint_bound
 from diffuco.diffusion.noise import make_noise
 from diffuco.diffusion.reverse import Denoiser
 from diffuco.errors import InputError
-from diffuco.evaluation import hardware
 from diffuco.graphs.datasets import get_dataset
 from diffuco.model.acceleration import accelerate
 from diffuco.model.checkpoint import save_checkpoint
 from diffuco.model.gnn import Gnn
 from diffuco.problems import Problem, get_problem
+from diffuco.provenance import hardware, source_commit
 from diffuco.training.config import TrainConfig
 from diffuco.training.data import TrainingGraphs
 from diffuco.training.distributed import joined_group
 from diffuco.training.reporting import Reporter
 from diffuco.training.resume import FILE, Progress, load_state, save_state
-from diffuco.training.validation import Validation, source_commit
+from diffuco.training.validation import Validation
 
 
 def temperature_at(step: int, config: TrainConfig) -> float:

@@ -1,10 +1,6 @@
 """How well a network in training does on held-out graphs, without any solved example to compare with."""
 
-import os
-import subprocess
 from collections.abc import Sequence
-from functools import cache
-from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -58,13 +54,3 @@ class Validation:
     def _greedy_energy(self, batch: Batch) -> Tensor:
         half = torch.full((batch.num_rows, 1), 0.5, device=self.device)
         return self.problem.energy(batch, conditional_expectation(self.problem, batch, half))[:, 0]
-
-
-@cache
-def source_commit() -> str:
-    """The commit of the source tree; of a copy without its history, what DIFFUCO_COMMIT says."""
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return os.environ.get("DIFFUCO_COMMIT", "unknown")

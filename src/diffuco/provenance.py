@@ -1,0 +1,30 @@
+"""What a measurement ran on: the hardware and the commit of the source."""
+
+import os
+import platform
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import torch
+
+
+def hardware(device: torch.device) -> str:
+    """The device in words.
+
+    >>> "CPU" in hardware(torch.device("cpu"))
+    True
+    """
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{torch.get_num_threads()} of {os.cpu_count()} CPU cores ({platform.machine()})"
+
+
+@cache
+def source_commit() -> str:
+    """The commit of the source tree; of a copy without its history, what DIFFUCO_COMMIT says."""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return os.environ.get("DIFFUCO_COMMIT", "unknown")

@@ -1,0 +1,233 @@
+"""The Triton decoder against its reference, state by state: compiled where there is a GPU, interpreted elsewhere."""
+
+import logging
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from diffuco import ops
+from diffuco.decoding import conditional_expectation
+from diffuco.graphs.batch import DenseBatch
+from diffuco.graphs.generate import ba_graph
+from diffuco.graphs.graph import Graph
+from diffuco.ops import torch_decode
+from diffuco.ops.adjacency import DenseAdjacency
+from diffuco.problems import get_problem
+from test_decoding import KINDS_OF_PROBS, collect, every_problem, probs_for, random_graph, seeded, small_graphs
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+INTERPRETED = DEVICE == "cpu"
+
+if INTERPRETED and "triton" in sys.modules and os.environ.get("TRITON_INTERPRET") != "1":
+    pytest.skip("triton was imported before it could be told to interpret kernels", allow_module_level=True)
+with pytest.MonkeyPatch.context() as environment:
+    if INTERPRETED:
+        environment.setenv("TRITON_INTERPRET", "1")
+    pytest.importorskip("triton", reason="triton is not installed")
+    from diffuco.ops import triton_decode
+
+# Where kernels are compiled every test here needs the GPU, and `make gpu` runs it.
+pytestmark = [] if INTERPRETED else [pytest.mark.gpu]
+
+
+@pytest.fixture(autouse=True)
+def _interpreter(monkeypatch):
+    if INTERPRETED:
+        monkeypatch.setenv("TRITON_INTERPRET", "1")
+
+
+@pytest.fixture(autouse=True)
+def _poisoned_memory(monkeypatch):
+    """Memory that nobody wrote is NaN."""
+    empty = torch.empty
+    monkeypatch.setattr(torch, "empty", lambda *shape, **options: empty(*shape, **options).fill_(torch.nan))
+
+
+def states_of(decoder, problem, batch, probs, token_size):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ops, "decoder_override", decoder)
+        return conditional_expectation(problem, batch, probs, token_size)
+
+
+def assert_same_states(problem, batch, probs, token_size):
+    states = states_of("triton", problem, batch, probs, token_size)
+    assert torch.equal(states, states_of("torch", problem, batch, probs, token_size))
+    assert ((states == 0) | (states == 1)).all()
+    assert not states[~batch.mask].any()
+
+
+def dense(graphs, **options):
+    return DenseBatch.from_graphs(graphs, device=DEVICE, **options)
+
+
+@every_problem
+@pytest.mark.parametrize("token_size", [1, 2, 3, 5])
+def test_states_are_those_of_the_reference(problem, token_size):
+    # Empty, one node, isolated nodes, weights of both signs, sizes 0 to 17 in one batch; NaN in the padding.
+    batch = dense(small_graphs())
+    assert_same_states(problem, batch, probs_for(batch, "random", num_samples=2).to(DEVICE), token_size)
+
+
+@pytest.mark.parametrize("name", ["max-clique", "mds", "qubo"])
+@pytest.mark.parametrize("kind_of_probs", KINDS_OF_PROBS[1:])
+def test_ties_are_decided_as_in_the_reference(name, kind_of_probs):
+    batch = dense(small_graphs()[1:6])
+    assert_same_states(get_problem(name), batch, probs_for(batch, kind_of_probs, num_samples=1).to(DEVICE), 3)
+
+
+@every_problem
+def test_largest_token(problem):
+    batch = dense([random_graph(11, 0.4, seed=7), random_graph(3, 0.6, seed=8)])
+    probs = probs_for(batch, "random", num_samples=1).to(DEVICE)
+    assert_same_states(problem, batch, probs, triton_decode.MAX_TOKEN_SIZE)
+
+
+@pytest.mark.parametrize("pad_to", [16, 19])
+def test_padding_is_never_read(pad_to):
+    batch = dense([random_graph(7, 0.4, seed=9), random_graph(13, 0.3, seed=10)], pad_to=pad_to)
+    probs = probs_for(batch, "random", num_samples=2).to(DEVICE)
+    inside = batch.mask.view(2, -1)
+    clean = DenseAdjacency(batch.sizes, batch.weights)
+    poisoned = clean._replace(matrix=clean.matrix.where(inside[:, :, None] & inside[:, None], torch.nan))
+    linear = batch.mask.double()
+    poisoned_linear = linear.where(batch.mask, torch.nan)
+    assert torch.equal(
+        triton_decode.decode_quadratic(probs, poisoned, poisoned_linear, -1.5, 0.25, 2),
+        torch_decode.decode_quadratic(probs, clean, linear, -1.5, 0.25, 2),
+    )
+    assert torch.equal(
+        triton_decode.decode_cover(probs, poisoned, 1.01, 2), torch_decode.decode_cover(probs, clean, 1.01, 2)
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
+def test_adjacency_of_any_type(dtype):
+    batch = dense([random_graph(9, 0.4, seed=11, weighted=False)])
+    probs = probs_for(batch, "random", num_samples=1).to(DEVICE)
+    adjacency = DenseAdjacency(batch.sizes, batch.adjacency.to(dtype))
+    linear = -torch.ones(batch.num_rows, device=DEVICE)
+    for token_size in (1, 2):
+        assert torch.equal(
+            triton_decode.decode_quadratic(probs, adjacency, linear, 1.01, 0.0, token_size),
+            torch_decode.decode_quadratic(probs, adjacency, linear, 1.01, 0.0, token_size),
+        )
+        assert torch.equal(
+            triton_decode.decode_cover(probs, adjacency, 1.01, token_size),
+            torch_decode.decode_cover(probs, adjacency, 1.01, token_size),
+        )
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+def test_probabilities_of_any_type(dtype):
+    batch = dense([random_graph(9, 0.4, seed=12)])
+    for name in ("mis", "mds"):
+        assert_same_states(get_problem(name), batch, probs_for(batch, "mixed", 2).to(DEVICE, dtype), 2)
+
+
+@pytest.mark.parametrize("margin", [0.95e-9, 1.05e-9])
+def test_scalars_keep_their_float64_digits(margin):
+    # The first node's field is -margin: -1 + penalty * p for mis, 1 - penalty * (1 - p) for mvc.
+    batch = dense([Graph.from_edges([(0, 1)])])
+    for name, neighbor in (("mis", (1 - margin) / 1.01), ("mvc", 1 - (1 + margin) / 1.01)):
+        probs = torch.tensor([[1.0], [neighbor]], dtype=torch.float64, device=DEVICE)
+        states = states_of("triton", get_problem(name), batch, probs, 1)
+        assert states.ravel().tolist() == ([1, 0] if margin > 1e-9 else [0, 1])
+
+
+@pytest.mark.parametrize("margin", [0.95e-9, 1.05e-9])
+def test_hub_of_many_updates_collects_no_rounding_error(margin):
+    # As for the other decoders: the last leaf's field is -margin, from the hub's product after all its updates.
+    num_leaves, center, hub = 120, 0, 1
+    batch = dense([Graph.from_edges([(end, leaf) for end in (center, hub) for leaf in range(2, num_leaves + 2)])])
+    problem = get_problem("mds")
+    probs = 0.1 + 0.9 * torch.rand(num_leaves + 2, 1, generator=seeded(4), dtype=torch.float64)
+    probs[: num_leaves // 2] = 1.0
+    probs[-1] = 0.05
+    probs[hub] = 1 - (1 + margin) / problem.penalty
+    states = states_of("triton", problem, batch, probs.to(DEVICE), 1)
+    assert states[:, 0].nonzero().ravel().tolist() == [center, num_leaves + 1 if margin > 1e-9 else hub]
+
+
+@every_problem
+def test_nothing_to_decode_gives_nothing(problem):
+    batch = dense(small_graphs()[:3])
+    assert states_of("triton", problem, batch, torch.empty(batch.num_rows, 0, device=DEVICE), 1).numel() == 0
+    adjacency = DenseAdjacency(batch.sizes, batch.adjacency)
+    nothing = torch.empty(batch.num_rows, 0, device=DEVICE)
+    assert triton_decode.decode_cover(nothing, adjacency, 1.01, 2).shape == nothing.shape
+
+
+def test_what_the_kernels_cannot_take_goes_to_the_reference(caplog, monkeypatch):
+    batch = dense([random_graph(12, 0.3, seed=13)])
+    probs = probs_for(batch, "random", num_samples=1).to(DEVICE)
+    with caplog.at_level(logging.DEBUG):
+        for name in ("mis", "mds"):
+            assert_same_states(get_problem(name), batch, probs, triton_decode.MAX_TOKEN_SIZE + 1)
+    assert len(caplog.records) == 2
+    monkeypatch.setattr(triton_decode, "MAX_PADDED", 8)
+    with caplog.at_level(logging.DEBUG):
+        assert_same_states(get_problem("mis"), batch, probs, 1)
+    assert len(caplog.records) == 3
+
+
+COMPILE = """
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from diffuco.ops import triton_decode
+
+types = {"order": "*i32", "sizes": "*i64", "log_free": "*i64", "matrix": "*bf16", "num_samples": "i32"}
+types |= {"num_padded": "i32", "token_size": "constexpr", "block": "constexpr"}
+for kernel in (triton_decode.quadratic_kernel, triton_decode.cover_kernel):
+    for token_size, block in ((1, 512), (3, 1024)):
+        signature = {name: types.get(name, "*fp64") for name in kernel.arg_names}
+        source = ASTSource(kernel, signature, {"token_size": token_size, "block": block})
+        options = {"num_warps": block // 512, "enable_fp_fusion": True}
+        assert triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options).asm["ptx"]
+"""
+
+
+def test_kernels_compile_for_hopper(tmp_path):
+    # In a process of its own, as this one interprets; the compiler needs no GPU.
+    environment = {**os.environ, "TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", COMPILE], check=True, env=environment)
+
+
+def larger_graphs():
+    rng = np.random.default_rng(0)
+    weighted = [random_graph(size, 0.1, seed=size) for size in (1, 31, 33, 255, 256, 257, 511, 600)]
+    return [*weighted, *(ba_graph(size, 4, rng) for size in (200, 300, 1100))]
+
+
+@pytest.mark.gpu
+@every_problem
+@pytest.mark.parametrize("token_size", [1, 2, 3, 5, 8])
+def test_gpu_gives_the_states_of_the_reference_on_larger_batches(problem, token_size):
+    graphs = larger_graphs()
+    for part in (graphs[:3], graphs[:6], graphs):  # one, one and four warps
+        batch = dense(part)
+        assert_same_states(problem, batch, probs_for(batch, "random", num_samples=8).to(DEVICE), token_size)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("token_size", [1, 8])
+def test_gpu_decodes_without_waiting_for_the_host(token_size):
+    batch = dense([random_graph(50, 0.2, seed=14, weighted=False)])
+    probs = collect(batch, [torch.rand(50, 4, generator=seeded(0))]).to(DEVICE)
+    adjacency = DenseAdjacency(batch.sizes, batch.adjacency)
+    linear = -torch.ones(batch.num_rows, device=DEVICE)
+
+    def decode():
+        triton_decode.decode_quadratic(probs, adjacency, linear, 1.01, 0.0, token_size)
+        triton_decode.decode_cover(probs, adjacency, 1.01, token_size)
+
+    decode()  # compiles
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        decode()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
