@@ -80,5 +80,7 @@ def joined_group(device: str) -> Iterator[Group]:
     dist.init_process_group("nccl" if place.type == "cuda" else "gloo")
     try:
         yield Group(place, dist.get_rank(), size)
+        # Nobody leaves while the leader still writes files: torchrun ends all processes when one is gone.
+        dist.barrier()
     finally:
         dist.destroy_process_group()
