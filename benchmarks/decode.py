@@ -141,7 +141,7 @@ def _kernel_seconds(function: Callable[[], Tensor], repeats: int) -> float:
         for _ in range(repeats):
             function()
         torch.cuda.synchronize()
-    return statistics.median(event.device_time for event in profiler.events() if event.name in KERNELS) / 1e6
+    return float(statistics.median(e.device_time for e in profiler.events() if e.name in KERNELS)) / 1e6
 
 
 def _copy_bytes_per_s() -> float:
