@@ -1,6 +1,7 @@
 """The Triton decoder against its reference, state by state: compiled where there is a GPU, interpreted elsewhere."""
 
 import logging
+import math
 import os
 import subprocess
 import sys
@@ -86,22 +87,26 @@ def test_largest_token(problem):
     assert_same_states(problem, batch, probs, triton_decode.MAX_TOKEN_SIZE)
 
 
-@pytest.mark.parametrize("pad_to", [16, 19])
-def test_padding_is_never_read(pad_to):
+@pytest.mark.parametrize("pad_to", [16, 19, 24, 26])
+@pytest.mark.parametrize("token_size", [1, 2])
+def test_padding_is_not_read_beyond_the_vector_with_the_last_node(pad_to, token_size):
     batch = dense([random_graph(7, 0.4, seed=9), random_graph(13, 0.3, seed=10)], pad_to=pad_to)
     probs = probs_for(batch, "random", num_samples=2).to(DEVICE)
-    inside = batch.mask.view(2, -1)
     clean = DenseAdjacency(batch.sizes, batch.weights)
-    poisoned = clean._replace(matrix=clean.matrix.where(inside[:, :, None] & inside[:, None], torch.nan))
-    linear = batch.mask.double()
+    vector = math.gcd(pad_to, triton_decode.WIDEST_READ)
+    is_row = batch.mask.view(2, -1, 1)
+    may_be_read = torch.arange(pad_to, device=DEVICE) < (-(-batch.sizes // vector) * vector)[:, None, None]
+    poisoned = clean._replace(matrix=clean.matrix.where(is_row & may_be_read, torch.nan))
+    linear = -batch.mask.double()
     poisoned_linear = linear.where(batch.mask, torch.nan)
+    quadratic = torch_decode.decode_quadratic(probs, clean, linear, 1.5, 0.25, token_size)
+    cover = torch_decode.decode_cover(probs, clean, 1.01, token_size)
+    assert quadratic.any()
+    assert cover.any()
     assert torch.equal(
-        triton_decode.decode_quadratic(probs, poisoned, poisoned_linear, -1.5, 0.25, 2),
-        torch_decode.decode_quadratic(probs, clean, linear, -1.5, 0.25, 2),
+        triton_decode.decode_quadratic(probs, poisoned, poisoned_linear, 1.5, 0.25, token_size), quadratic
     )
-    assert torch.equal(
-        triton_decode.decode_cover(probs, poisoned, 1.01, 2), torch_decode.decode_cover(probs, clean, 1.01, 2)
-    )
+    assert torch.equal(triton_decode.decode_cover(probs, poisoned, 1.01, token_size), cover)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
@@ -180,14 +185,19 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from diffuco.ops import triton_decode
 
-types = {"order": "*i32", "sizes": "*i64", "log_free": "*i64", "matrix": "*bf16", "num_samples": "i32"}
-types |= {"num_padded": "i32", "token_size": "constexpr", "block": "constexpr"}
+types = {"order": "*i64", "sizes": "*i64", "log_free": "*i64", "matrix": "*bf16", "probs": "*fp32"}
+types |= {"num_samples": "i32", "num_reads": "i32", "token_size": "constexpr", "block": "constexpr"}
+types |= {"vector": "constexpr"}
 for kernel in (triton_decode.quadratic_kernel, triton_decode.cover_kernel):
     for token_size, block in ((1, 512), (3, 1024)):
         signature = {name: types.get(name, "*fp64") for name in kernel.arg_names}
-        source = ASTSource(kernel, signature, {"token_size": token_size, "block": block})
+        aligned = {
+            (position,): [["tt.divisibility", 16]] for position, type in enumerate(signature.values()) if type[0] == "*"
+        }
+        source = ASTSource(kernel, signature, {"token_size": token_size, "block": block, "vector": 8}, aligned)
         options = {"num_warps": block // 512, "enable_fp_fusion": True}
-        assert triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options).asm["ptx"]
+        ptx = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options).asm["ptx"]
+        assert "ld.global.v4.b32" in ptx, "rows are not read 16 bytes at a time"
 """
 
 
@@ -205,12 +215,18 @@ def larger_graphs():
 
 @pytest.mark.gpu
 @every_problem
-@pytest.mark.parametrize("token_size", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("token_size", range(1, triton_decode.MAX_TOKEN_SIZE + 1))
 def test_gpu_gives_the_states_of_the_reference_on_larger_batches(problem, token_size):
     graphs = larger_graphs()
-    for part in (graphs[:3], graphs[:6], graphs):  # one, one and four warps
-        batch = dense(part)
+    # One, one, four and four warps; rows read one, one, two and eight entries at a time.
+    for part, pad_to in ((graphs[:3], None), (graphs[:6], None), (graphs, 1102), (graphs, 1104)):
+        batch = dense(part, pad_to=pad_to)
         assert_same_states(problem, batch, probs_for(batch, "random", num_samples=8).to(DEVICE), token_size)
+
+
+@pytest.mark.gpu
+def test_gpu_decodes_by_triton_unless_told_otherwise():
+    assert ops.implementations(torch.device(DEVICE))["decode dense"] == "triton"
 
 
 @pytest.mark.gpu
