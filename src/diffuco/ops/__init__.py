@@ -1,5 +1,8 @@
 """Tensor operations under one name each; this is the only place that decides which implementation serves a device."""
 
+import logging
+from functools import cache
+from subprocess import CalledProcessError
 from types import ModuleType
 from typing import Any, Literal
 
@@ -14,6 +17,8 @@ Decoder = Literal["numba", "torch", "triton"]
 
 decoder_override: Decoder | None = None
 """Tests set this to compare the decoders of dense batches on one device."""
+
+_log = logging.getLogger(__name__)
 
 
 def neighbor_sum(values: Tensor, indptr: Tensor, indices: Tensor, weights: Tensor | None = None) -> Tensor:
@@ -75,8 +80,24 @@ def implementations(device: torch.device) -> dict[str, str]:
 
 
 def _decoder(device: torch.device) -> Decoder:
-    # The Triton kernels become the default on CUDA once they have been measured on a GPU.
-    return decoder_override or ("torch" if device.type == "cuda" else "numba")
+    if decoder_override:
+        return decoder_override
+    if device.type != "cuda":
+        return "numba"
+    return "triton" if _triton_works() else "torch"
+
+
+@cache
+def _triton_works() -> bool:
+    """Whether kernels can be compiled and launched: Triton is there, and so are a GPU and the C compiler it needs."""
+    try:
+        from triton.runtime import driver
+
+        driver.active.get_current_target()
+    except (ImportError, OSError, RuntimeError, CalledProcessError) as error:
+        _log.debug("decoded by torch on a GPU, as Triton does not work: %s", error)
+        return False
+    return True
 
 
 def _tensor_decoder(device: torch.device) -> ModuleType:

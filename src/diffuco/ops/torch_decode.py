@@ -1,7 +1,7 @@
 """Conditional Expectation by local fields in plain torch: one loop over token positions for all graphs and samples.
 
-Sec. 4.1. The reference of `numba_decode`, and what decodes dense batches on a GPU: nothing in the
-loop waits for the device. Everything is float64, so that ties are ties.
+Sec. 4.1. The reference of `numba_decode` and `triton_decode`, and what decodes dense batches on a GPU where Triton does
+not work: nothing in the loop waits for the device. Everything is float64, so that ties are ties.
 
 Legend: B graphs, P padded nodes per graph, N = B * P rows, S samples per graph, k nodes per token; a token has 2^k
 configurations s, bit j of s being the state of its j-th node.
