@@ -11,7 +11,7 @@ from diffuco.errors import InputError
 from diffuco.graphs.batch import DenseBatch, SparseBatch
 from diffuco.graphs.graph import Graph
 from diffuco.model import Gnn, GnnConfig, load_checkpoint, read_card, save_checkpoint
-from diffuco.model.acceleration import accelerate
+from diffuco.model.acceleration import MixedPrecisionDenoiser
 from diffuco.model.gnn import GraphNorm
 
 CONFIG = GnnConfig(num_steps=3, num_layers=3, num_hidden=16, num_random_features=2)
@@ -114,7 +114,7 @@ def test_bfloat16_network_stays_close_to_the_reference():
     model = network(CONFIG).float()
     with torch.no_grad():
         expected = model(batch, x, step, features)
-        fast = accelerate(model, torch.device("cpu"), precision="bfloat16", compile=False)
+        fast = MixedPrecisionDenoiser(model, "cpu")
         got = fast(batch, x, step, features)
     assert got.dtype == torch.float32
     assert (got - expected).norm() / expected.norm() < 0.06

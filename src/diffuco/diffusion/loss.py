@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from diffuco.diffusion import mean_field
-from diffuco.diffusion.noise import Noise
+from diffuco.diffusion.noise import Noise, Temperature
 from diffuco.diffusion.randomness import RandomSource
 from diffuco.diffusion.reverse import Denoiser, ReverseStep, reverse_process
 from diffuco.graphs.batch import Batch
@@ -45,7 +45,7 @@ class StepCost(NamedTuple):
 
 
 def step_cost(
-    problem: Problem, noise: Noise, batch: Batch, x: Tensor, logits: Tensor, step: Tensor, temperature: float
+    problem: Problem, noise: Noise, batch: Batch, x: Tensor, logits: Tensor, step: Tensor, temperature: Temperature
 ) -> StepCost:
     """The cost of reverse steps given their X_t; `step` is [S], so that samples may stand at different steps."""
     probs = logits.sigmoid()
@@ -76,7 +76,7 @@ def surrogate(
     batch: Batch,
     path: list[ReverseStep],
     advantages: Tensor,
-    temperature: float,
+    temperature: Temperature,
 ) -> Tensor:
     """Per graph, the function of the parameters whose gradient these steps contribute to the loss. [B].
 
@@ -86,7 +86,7 @@ def surrogate(
     x = torch.cat([step.x for step in path], dim=1)  # [N, C * S]
     next_x = torch.cat([step.next_x for step in path], dim=1)
     features = torch.cat([step.features for step in path], dim=1)
-    step = torch.tensor([step.step for step in path], device=x.device).repeat_interleave(num_samples)
+    step = torch.cat([torch.full((num_samples,), step.step, device=x.device) for step in path])
     logits = denoiser(batch, x, step, features)
     cost = step_cost(problem, noise, batch, x, logits, step, temperature).total  # [B, C * S]
     log_q = batch.graph_sum(mean_field.log_prob(logits, next_x))
@@ -100,7 +100,7 @@ def backward_joint_bound(
     noise: Noise,
     batch: Batch,
     *,
-    temperature: float,
+    temperature: Temperature,
     num_samples: int,
     random: RandomSource,
     steps_per_chunk: int | None = None,

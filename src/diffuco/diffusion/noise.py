@@ -12,6 +12,9 @@ from torch import Tensor
 from diffuco.errors import InputError
 from diffuco.graphs.batch import Batch
 
+Temperature = float | Tensor
+"""A number, or a tensor [] where it changes while the program stays recorded on a GPU."""
+
 
 @dataclass(frozen=True)
 class Noise(ABC):
@@ -21,7 +24,7 @@ class Noise(ABC):
 
     @abstractmethod
     def expected_cost(
-        self, batch: Batch, x: Tensor, probs: Tensor, energy: Tensor, step: Tensor, temperature: float
+        self, batch: Batch, x: Tensor, probs: Tensor, energy: Tensor, step: Tensor, temperature: Temperature
     ) -> Tensor:
         """-temperature * E[log p(X_t | X_{t-1})] over X_{t-1} ~ probs, without constants. [B, S].
 
@@ -38,7 +41,7 @@ class CategoricalNoise(Noise):
         return 1.0 / (self.num_steps - step + 2)
 
     def expected_cost(
-        self, batch: Batch, x: Tensor, probs: Tensor, energy: Tensor, step: Tensor, temperature: float
+        self, batch: Batch, x: Tensor, probs: Tensor, energy: Tensor, step: Tensor, temperature: Temperature
     ) -> Tensor:
         """-temperature * sum_i [P(x_i stays) log(1 - beta) + P(x_i flips) log beta]. [B, S]."""
         flip = self.flip_probability(step.to(probs.dtype))
@@ -67,7 +70,7 @@ class AnnealedNoise(Noise):
         return 1.0 - t / self.num_steps
 
     def expected_cost(
-        self, batch: Batch, x: Tensor, probs: Tensor, energy: Tensor, step: Tensor, temperature: float
+        self, batch: Batch, x: Tensor, probs: Tensor, energy: Tensor, step: Tensor, temperature: Temperature
     ) -> Tensor:
         """beta_{t-1} E[H(X_{t-1})]: given X_t, the factor of the path that step t decides is p(X_{t-1}). [B, S].
 

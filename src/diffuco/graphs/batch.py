@@ -15,11 +15,14 @@ from torch import Tensor
 
 from diffuco import ops
 from diffuco.graphs.graph import Graph
+from diffuco.ops.adjacency import NeighborLists
 
 DENSE_ABOVE_DENSITY = 0.05
 """On a CPU a dense product beats the sparse sum above this share of possible edges."""
 DENSE_BYTES_PER_GRAPH = 2**28
 """Largest adjacency matrix that is stored densely."""
+LISTS_BELOW_DENSITY = 0.01
+"""On a GPU neighbour lists beat the tensor cores below this share of possible edges."""
 
 
 class Batch(ABC):
@@ -34,6 +37,12 @@ class Batch(ABC):
     """[N], zero where a graph has none."""
     row_starts: Tensor
     """[B] first row of each graph."""
+    extents: Tensor
+    """[B] rows of each graph, padding included."""
+    largest: int
+    """Rows of the largest graph, padding included."""
+    lists: NeighborLists | None
+    """Lists of neighbours, where a GPU sums faster over them than with matrices."""
 
     @classmethod
     @abstractmethod
@@ -85,16 +94,25 @@ class SparseBatch(Batch):
     """Concatenated CSR rows: memory grows with the edges, so any graph fits."""
 
     def __init__(
-        self, sizes: Tensor, indptr: Tensor, indices: Tensor, weights: Tensor | None, node_weights: Tensor
+        self,
+        sizes: Tensor,
+        indptr: Tensor,
+        indices: Tensor,
+        weights: Tensor | None,
+        node_weights: Tensor,
+        largest: int,
     ) -> None:
         self.num_graphs = len(sizes)
-        self.sizes = sizes
+        self.sizes = self.extents = sizes
+        self.largest = largest
         self.row_starts = sizes.cumsum(0) - sizes
         self.indptr = indptr
         self.indices = indices
         self.weights = weights
         self.node_weights = node_weights
         self.degrees = indptr.diff().to(torch.float32)
+        # One collection with one graph: neighbours are rows already.
+        self.lists = NeighborLists(sizes.new_zeros(1), indptr[None], indices, weights, self.num_rows)
 
     @classmethod
     def from_graphs(cls, graphs: Sequence[Graph], device: torch.device | str = "cpu") -> "SparseBatch":
@@ -117,6 +135,7 @@ class SparseBatch(Batch):
             torch.from_numpy(indices).to(device),
             weights,
             torch.from_numpy(np.concatenate([_node_weights(graph) for graph in graphs])).float().to(device),
+            largest=int(sizes.max()),
         )
 
     def neighbor_sum(self, values: Tensor, *, weighted: bool = False) -> Tensor:
@@ -148,9 +167,20 @@ class SparseBatch(Batch):
 class DenseBatch(Batch):
     """Padded adjacency matrices: the neighbour sum is one batched matrix product, the fast path on a GPU."""
 
-    def __init__(self, sizes: Tensor, adjacency: Tensor, weights: Tensor | None, node_weights: Tensor) -> None:
+    def __init__(
+        self,
+        sizes: Tensor,
+        adjacency: Tensor,
+        weights: Tensor | None,
+        node_weights: Tensor,
+        lists: NeighborLists | None = None,
+    ) -> None:
         self.num_graphs, self.num_padded, _ = adjacency.shape
         self.sizes = sizes
+        self.extents = torch.full_like(sizes, self.num_padded)
+        self.largest = self.num_padded
+        self.lists = lists
+        self._matrices: dict[tuple[torch.dtype, bool], Tensor] = {}
         self.row_starts = torch.arange(self.num_graphs, device=sizes.device) * self.num_padded
         self.adjacency = adjacency
         self.weights = weights
@@ -177,24 +207,37 @@ class DenseBatch(Batch):
                 weights[position, u, v] = weights[position, v, u] = given
             node_weights[position, : graph.num_nodes] = _node_weights(graph)
         # 0 and 1 are exact in bfloat16, which the tensor cores multiply at full speed.
-        dtype = torch.bfloat16 if torch.device(device).type == "cuda" else torch.float32
+        on_gpu = torch.device(device).type == "cuda"
+        dtype = torch.bfloat16 if on_gpu else torch.float32
+        is_sparse = 2 * sum(graph.num_edges for graph in graphs) < LISTS_BELOW_DENSITY * adjacency.size
         return cls(
             torch.tensor([graph.num_nodes for graph in graphs], dtype=torch.int64, device=device),
             torch.from_numpy(adjacency).to(device).to(dtype),
             torch.from_numpy(weights).to(device) if has_weights else None,
             torch.from_numpy(node_weights).view(-1).to(device),
+            neighbor_lists(graphs, num_padded, device) if on_gpu and is_sparse else None,
         )
 
-    def select(self, graphs: Tensor) -> "DenseBatch":
-        """The batch of some of these graphs, without leaving the device."""
-        node_weights = self.node_weights.view(self.num_graphs, -1)[graphs].view(-1)
-        weights = None if self.weights is None else self.weights[graphs]
-        return DenseBatch(self.sizes[graphs], self.adjacency[graphs], weights, node_weights)
+    def select(self, graphs: Tensor, num_padded: int | None = None) -> "DenseBatch":
+        """The batch of some of these graphs, padded to fewer nodes if they allow it, without leaving the device."""
+        num_padded = num_padded or self.num_padded
+        node_weights = self.node_weights.view(self.num_graphs, -1)[graphs, :num_padded].flatten()
+        weights = None if self.weights is None else self.weights[graphs, :num_padded, :num_padded]
+        lists = None if self.lists is None else self.lists.select(graphs, num_padded)
+        adjacency = self.adjacency[graphs, :num_padded, :num_padded]
+        return DenseBatch(self.sizes[graphs], adjacency, weights, node_weights, lists)
 
     def neighbor_sum(self, values: Tensor, *, weighted: bool = False) -> Tensor:
         """Sum over each node's neighbours, times the edge weights if asked. [N, ...] -> [N, ...]."""
-        matrix = self.weights if weighted and self.weights is not None else self.adjacency
-        return ops.dense_neighbor_sum(values, matrix)
+        return ops.dense_neighbor_sum(values, self.matrix(values.dtype, weighted=weighted))
+
+    def matrix(self, dtype: torch.dtype, *, weighted: bool = False) -> Tensor:
+        """The adjacency, or the edge weights if asked and there are any, in a type of numbers. [B, P, P]."""
+        # Kept: the steps of a process ask again and again.
+        if (dtype, weighted) not in self._matrices:
+            matrix = self.weights if weighted and self.weights is not None else self.adjacency
+            self._matrices[dtype, weighted] = matrix.to(dtype)
+        return self._matrices[dtype, weighted]
 
     def squared_weight_sum(self) -> Tensor:
         """Sum of the squared weights of each node's edges. [N]."""
@@ -215,6 +258,24 @@ class DenseBatch(Batch):
     def from_padded(self, values: Tensor) -> Tensor:
         """Rows of these nodes from values laid out graph by graph, padded to P. [B, P, ...] -> [N, ...]."""
         return values[:, : self.num_padded].flatten(0, 1)
+
+
+def neighbor_lists(graphs: Sequence[Graph], num_padded: int, device: torch.device | str = "cpu") -> NeighborLists:
+    """Lists of neighbours for node tensors with `num_padded` rows per graph."""
+    csrs = [graph.csr for graph in graphs]
+    first = np.cumsum([0, *(len(csr.indices) for csr in csrs)])
+    pointers = np.stack([np.pad(csr.indptr, (0, num_padded + 1 - len(csr.indptr)), mode="edge") for csr in csrs])
+    has_weights = any(graph.edge_weights is not None for graph in graphs)
+    weights = (
+        torch.from_numpy(np.concatenate([csr.weights for csr in csrs])).float().to(device) if has_weights else None
+    )
+    return NeighborLists(
+        torch.arange(len(graphs), device=device),
+        torch.from_numpy(pointers + first[:-1, None]).to(device),
+        torch.from_numpy(np.concatenate([csr.indices for csr in csrs]).astype(np.int32)).to(device),
+        weights,
+        num_padded,
+    )
 
 
 def make_batch(graphs: Sequence[Graph], device: torch.device | str = "cpu") -> Batch:

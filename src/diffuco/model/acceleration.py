@@ -1,12 +1,24 @@
-"""Speed applied to a finished network: compiled layers and bfloat16 products. The algorithm never asks."""
+"""Engines: the same network, computed faster. The algorithm never asks which one it has."""
 
 from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from diffuco.errors import InputError
 from diffuco.graphs.batch import Batch
-from diffuco.model.gnn import Gnn
+from diffuco.model.gnn import Gnn, GnnConfig
+from diffuco.model.weights import FlatWeights
+
+if TYPE_CHECKING:
+    from diffuco.model.fused import FusedGnn
+
+ENGINES = ("reference", "compiled", "fused")
+"""Plain float32; torch.compile with bfloat16 products; Triton kernels in float16."""
+FUSED_HIDDEN = (16, 32, 64, 128)
+"""Widths whose tiles fit the tensor cores."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +40,31 @@ class MixedPrecisionDenoiser:
         return logits.float()
 
 
-def accelerate(model: Gnn, device: torch.device, *, precision: str, compile: bool) -> Gnn | MixedPrecisionDenoiser:
-    """The same function, faster: equal layers share one compiled program, products run in the given precision."""
-    if compile:
+def pick_engine(name: str, config: GnnConfig, device: torch.device) -> str:
+    """The engine that `auto` stands for, or the named one if it can run here."""
+    obstacle = None
+    if device.type != "cuda":
+        obstacle = "needs a CUDA GPU"
+    elif find_spec("triton") is None:
+        obstacle = "needs Triton"
+    elif config.num_hidden not in FUSED_HIDDEN:
+        obstacle = f"needs a hidden size of {', '.join(map(str, FUSED_HIDDEN))}"
+    if name == "auto":
+        return "fused" if obstacle is None else "compiled" if device.type == "cuda" else "reference"
+    if name == "fused" and obstacle:
+        raise InputError(f"engine 'fused' {obstacle}; take 'auto', 'compiled' or 'reference'")
+    return name
+
+
+def accelerate(model: Gnn, weights: FlatWeights, engine: str) -> "Gnn | MixedPrecisionDenoiser | FusedGnn":
+    """A network on its device, with its flat weights, as an engine computes it."""
+    if engine == "fused":
+        # Imported here: not every platform has Triton, and importing it takes time.
+        from diffuco.model.fused import FusedGnn
+
+        return FusedGnn(model, weights)
+    if engine == "compiled":
         for part in (*model.layers, model.head):
             part.compile(dynamic=False)
-    return MixedPrecisionDenoiser(model, device.type) if precision == "bfloat16" else model
+        return MixedPrecisionDenoiser(model, weights.vector.device.type)
+    return model

@@ -58,3 +58,22 @@ class DenseAdjacency(NamedTuple):
             cells - before.repeat_interleave(indptr.diff(), output_size=len(cells)),
             self.matrix.view(-1)[cells.to(self.matrix.device)].cpu(),
         )
+
+
+class NeighborLists(NamedTuple):
+    """Neighbours of the nodes of B graphs, taken from a collection of G graphs without copying any of them."""
+
+    graph_ids: Tensor
+    """[B] which graphs of the collection these are."""
+    pointers: Tensor
+    """[G, rows + 1] where the list of each node begins and, one further, where it ends."""
+    neighbors: Tensor
+    """[E] nodes, counted from 0 in each graph."""
+    weights: Tensor | None
+    """[E], or None: every edge weighs 1."""
+    rows_per_graph: int
+    """Rows of each of the B graphs in a node tensor."""
+
+    def select(self, graphs: Tensor, rows_per_graph: int) -> "NeighborLists":
+        """The lists of some of these graphs, in node tensors with so many rows per graph."""
+        return self._replace(graph_ids=self.graph_ids[graphs], rows_per_graph=rows_per_graph)

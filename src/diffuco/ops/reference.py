@@ -17,10 +17,10 @@ def csr_neighbor_sum(values: Tensor, indptr: Tensor, indices: Tensor, weights: T
 
 
 def dense_neighbor_sum(values: Tensor, adjacency: Tensor) -> Tensor:
-    """The same sum as one matrix product per graph. [N, C] with adjacency [B, P, P], N = B * P -> [N, C]."""
+    """The same sum as one matrix product per graph. [N, C] with adjacency [B, P, P] -> [N, C]."""
     num_graphs, num_padded, _ = adjacency.shape
     columns = values.flatten(1)
-    product = torch.bmm(adjacency.to(values.dtype), columns.view(num_graphs, num_padded, columns.shape[1]))
+    product = torch.bmm(adjacency, columns.view(num_graphs, num_padded, columns.shape[1]))
     return product.view(values.shape)
 
 

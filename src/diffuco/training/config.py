@@ -58,10 +58,9 @@ class TrainConfig:
     """Optimiser steps between validations."""
     checkpoint_every: int = 500
     """Optimiser steps between resumable checkpoints."""
-    precision: Literal["float32", "bfloat16"] = "float32"
-    """Of the network's products; energies, log-probabilities and the optimiser are always float32."""
-    compile: bool = False
-    """Whether the network's layers go through torch.compile."""
+    engine: Literal["auto", "reference", "compiled", "fused"] = "auto"
+    """How the network is computed: plain float32, torch.compile with bfloat16 products, or Triton kernels in float16.
+    Energies, log-probabilities and the optimiser are always float32. Auto takes the fastest that the device has."""
     seed: int = 0
     """Of weights, data order and samples."""
 
@@ -101,7 +100,7 @@ def with_settings(config: TrainConfig, settings: Sequence[str]) -> TrainConfig:
     """A copy with `key=value` settings applied, each value read as its field's type.
 
     >>> config = TrainConfig("mis", "rb-small", num_steps=4, start_temperature=0.3, anneal_epochs=10)
-    >>> with_settings(config, ["num_steps=6", "compile=true"]).num_steps
+    >>> with_settings(config, ["num_steps=6", "engine=reference"]).num_steps
     6
     """
     types = get_type_hints(TrainConfig)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from diffuco.diffusion.randomness import SharedRandom
 from diffuco.errors import InputError
@@ -11,8 +12,15 @@ from diffuco.graphs.batch import Batch, DenseBatch, make_batch
 from diffuco.graphs.graph import Graph
 from diffuco.training.distributed import Group
 
+Indices = NDArray[np.int64]
+"""Positions in the list of graphs. [M]"""
+Batches = NDArray[np.int64]
+"""One row per batch. [batches, M]"""
+
 DENSE_DATASET_BYTES = 16 * 2**30
 """Largest training set that is kept as dense matrices on a GPU."""
+NUM_SIZES = 3
+"""Batches hold graphs of similar size and are padded to one of so many sizes: less padding, and few shapes."""
 
 
 class TrainingGraphs:
@@ -26,34 +34,47 @@ class TrainingGraphs:
         if group.size > graphs_per_batch:
             have = f"{group.size} processes share a batch of {graphs_per_batch} graphs"
             raise InputError(f"{have}; start fewer or raise graphs_per_batch")
-        largest = max(graph.num_nodes for graph in graphs)
-        # One padded size for all batches: a compiled network sees one shape.
-        self.num_padded = -(-largest // 16) * 16
+        self.sizes = np.array([graph.num_nodes for graph in graphs])
+        shares = np.linspace(0, 1, NUM_SIZES + 1)[1:]
+        self.ceilings = np.unique(-(-np.quantile(self.sizes, shares, method="higher") // 16) * 16)
+        self.num_padded = int(self.ceilings[-1])
         fits = 2 * len(graphs) * self.num_padded**2 <= DENSE_DATASET_BYTES
         is_resident = group.device.type == "cuda" and fits
         self.resident = DenseBatch.from_graphs(graphs, group.device, self.num_padded) if is_resident else None
+        self._epoch: tuple[int, Batches] | None = None
 
     def batch(self, step: int) -> Batch:
-        """This process's share of the batch of an optimiser step; every epoch is a new permutation."""
-        epoch, position = divmod(step, len(self.graphs) // self.graphs_per_batch)
-        order = np.random.default_rng([self.seed, epoch]).permutation(len(self.graphs))
-        whole = order[position * self.graphs_per_batch :][: self.graphs_per_batch]
-        chosen = whole[self.group.share(self.graphs_per_batch)]
+        """This process's share of the batch of an optimiser step."""
+        chosen, num_padded = self.chosen(step)
         if self.resident is not None:
-            return self.resident.select(torch.from_numpy(chosen).to(self.group.device, non_blocking=True))
+            return self.resident.select(torch.from_numpy(chosen).to(self.group.device, non_blocking=True), num_padded)
         return make_batch([self.graphs[index] for index in chosen], self.group.device)
 
-    def random(self, step: int) -> SharedRandom:
-        """The random numbers of an optimiser step, independent of how the run got there."""
+    def chosen(self, step: int) -> tuple[Indices, int]:
+        """Which graphs are this process's share of a step's batch, and how many nodes they are padded to."""
+        epoch, position = divmod(step, len(self.graphs) // self.graphs_per_batch)
+        if self._epoch is None or self._epoch[0] != epoch:
+            self._epoch = epoch, self._batches(epoch)
+        whole = self._epoch[1][position]
+        largest = self.sizes[whole].max()
+        num_padded = int(self.ceilings[np.searchsorted(self.ceilings, largest)])
+        return whole[self.group.share(self.graphs_per_batch)], num_padded
+
+    def _batches(self, epoch: int) -> Batches:
+        """All batches of a pass over the graphs: of similar sizes, otherwise random, in random order."""
+        rng = np.random.default_rng([self.seed, epoch])
+        num_batches = len(self.graphs) // self.graphs_per_batch
+        used = rng.permutation(len(self.graphs))[: num_batches * self.graphs_per_batch]
+        by_size = used[np.argsort(self.sizes[used], kind="stable")].reshape(num_batches, -1)
+        alike = [rng.permutation(part.ravel()).reshape(part.shape) for part in np.array_split(by_size, NUM_SIZES)]
+        batches: Batches = rng.permutation(np.concatenate(alike))
+        return batches
+
+    def random(self, generator: torch.Generator) -> SharedRandom:
+        """The random numbers of an optimiser step, from a generator that was seeded for it."""
         return SharedRandom(
-            step_generator(self.seed, step, self.group.device),
+            generator,
             num_graphs=self.graphs_per_batch,
             first_graph=self.group.share(self.graphs_per_batch).start,
             num_padded=self.num_padded,
         )
-
-
-def step_generator(seed: int, step: int, device: torch.device) -> torch.Generator:
-    """A generator whose state is a function of the seed and the step alone."""
-    state = np.random.SeedSequence([seed, step]).generate_state(1, dtype=np.uint64)[0]
-    return torch.Generator(device).manual_seed(int(state >> np.uint64(1)))

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch import distributed as dist
 
 from diffuco.solver import pick_device
@@ -37,17 +37,10 @@ class Group:
         """
         return slice(self.rank * length // self.size, (self.rank + 1) * length // self.size)
 
-    def sum_gradients(self, model: nn.Module) -> None:
-        """Replace every process's gradients by their sum, in one message."""
-        if self.size == 1:
-            return
-        gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
-        message = torch.cat([gradient.flatten() for gradient in gradients])
-        dist.all_reduce(message)
-        first = 0
-        for gradient in gradients:
-            gradient.copy_(message[first : first + gradient.numel()].view_as(gradient))
-            first += gradient.numel()
+    def add_up(self, values: Tensor) -> None:
+        """Replace every process's tensor by the sum of all."""
+        if self.size > 1:
+            dist.all_reduce(values)
 
     def sum(self, value: Tensor) -> Tensor:
         """The sum of a tensor over all processes."""
@@ -58,7 +51,8 @@ class Group:
 
     def any(self, flag: bool) -> bool:
         """Whether any process says so; all get the same answer."""
-        return bool(self.sum(torch.tensor(float(flag), device=self.device)))
+        # Alone there is nothing to ask, and nothing to wait for on a GPU.
+        return flag if self.size == 1 else bool(self.sum(torch.tensor(float(flag), device=self.device)))
 
 
 def leads() -> bool:

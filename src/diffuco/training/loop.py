@@ -7,16 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
-from diffuco.diffusion.loss import backward_joint_bound
 from diffuco.diffusion.noise import make_noise
 from diffuco.diffusion.reverse import Denoiser
 from diffuco.errors import InputError
 from diffuco.graphs.datasets import get_dataset
-from diffuco.model.acceleration import accelerate
+from diffuco.model.acceleration import accelerate, pick_engine
 from diffuco.model.checkpoint import save_checkpoint
 from diffuco.model.gnn import Gnn
+from diffuco.model.weights import FlatWeights
 from diffuco.problems import Problem, get_problem
 from diffuco.provenance import hardware, source_commit
 from diffuco.training.config import TrainConfig
@@ -24,6 +23,7 @@ from diffuco.training.data import TrainingGraphs
 from diffuco.training.distributed import joined_group
 from diffuco.training.reporting import Reporter
 from diffuco.training.resume import FILE, Progress, load_state, save_state
+from diffuco.training.step import TrainStep
 from diffuco.training.validation import Validation
 
 
@@ -67,38 +67,25 @@ def train(
         train_graphs = dataset.graphs("train", config.num_train_graphs, progress=show)
         data = TrainingGraphs(train_graphs, config.graphs_per_batch, config.seed, group)
         model = initial_model(config).to(group.device)
-        optimizer = torch.optim.RAdam(model.parameters(), lr=config.learning_rate)
-        denoiser = accelerate(model, group.device, precision=config.precision, compile=config.compile)
+        engine = pick_engine(config.engine, config.model, group.device)
+        weights = FlatWeights(model)
+        denoiser = accelerate(model, weights, engine)
+        take_step = TrainStep(config, problem, noise, denoiser, weights, data, group, capture=engine == "fused")
         validation_graphs = dataset.graphs("validation", config.num_validation_graphs, progress=show)
-        keeper = Keeper(out, config, model, optimizer, Validation(problem, validation_graphs, config, group.device))
+        validation = Validation(problem, validation_graphs, config, group.device)
+        keeper = Keeper(out, config, model, engine, take_step.optimizer, validation)
 
         # Resume.
-        state = load_state(out, config, model, optimizer) if resume else Progress()
+        state = load_state(out, config, model, take_step.optimizer) if resume else Progress()
         started, seconds_before = time.monotonic(), state.seconds
         with Reporter(out, config, group, first_step=state.step, show=show) as report:
             while state.step < config.total_steps:
                 # Anneal, take a batch, differentiate the loss, step.
                 temperature = temperature_at(state.step, config)
-                for parameters in optimizer.param_groups:
-                    parameters["lr"] = learning_rate_at(state.step, config)
-                optimizer.zero_grad(set_to_none=True)
-                terms = backward_joint_bound(
-                    denoiser,
-                    problem,
-                    noise,
-                    data.batch(state.step),
-                    temperature=temperature,
-                    num_samples=config.samples_per_graph,
-                    random=data.random(state.step),
-                    steps_per_chunk=config.steps_per_chunk or None,
-                    num_graphs=config.graphs_per_batch,
-                )
-                group.sum_gradients(model)
-                norm = nn.utils.clip_grad_norm_(model.parameters(), config.max_gradient_norm)
-                optimizer.step()
+                outcome = take_step(state.step, temperature, learning_rate_at(state.step, config))
                 state.step += 1
+                report.step(state.step, temperature, outcome)
                 state.seconds = seconds_before + time.monotonic() - started
-                report.step(state.step, temperature, terms, norm)
 
                 # Validate, save.
                 stops = max_minutes is not None and group.any(time.monotonic() - started > 60 * max_minutes)
@@ -120,9 +107,16 @@ class Keeper:
     """Validates now and then and writes what has to outlive the process."""
 
     def __init__(
-        self, out: Path, config: TrainConfig, model: Gnn, optimizer: torch.optim.Optimizer, validation: Validation
+        self,
+        out: Path,
+        config: TrainConfig,
+        model: Gnn,
+        engine: str,
+        optimizer: torch.optim.Optimizer,
+        validation: Validation,
     ) -> None:
-        self.out, self.config, self.model, self.optimizer, self.validation = out, config, model, optimizer, validation
+        self.out, self.config, self.model, self.engine = out, config, model, engine
+        self.optimizer, self.validation = optimizer, validation
 
     def keep(self, state: Progress, denoiser: Denoiser, report: Reporter, *, stops: bool) -> None:
         """After a step, validate and write files when they are due; all but `best` when the sitting ends."""
@@ -144,6 +138,7 @@ class Keeper:
         card = {
             "dataset": self.config.dataset,
             "training": asdict(self.config),
+            "engine": self.engine,
             "step": state.step,
             "minutes": round(state.seconds / 60, 2),
             "validation": scores,

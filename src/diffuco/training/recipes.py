@@ -39,8 +39,6 @@ def mis_rb_small() -> TrainConfig:
         learning_rate=0.001,
         noise="exponential",
         samples_per_graph=8,
-        precision="bfloat16",
-        compile=True,
     )
 
 
@@ -85,8 +83,6 @@ def mis_rb_small_paper() -> TrainConfig:
         start_temperature=0.4,
         anneal_epochs=4000,
         learning_rate_schedule="constant",
-        precision="bfloat16",
-        compile=True,
     )
 
 

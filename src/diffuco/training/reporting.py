@@ -8,11 +8,11 @@ from typing import Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from torch import Tensor
 
 from diffuco.diffusion.loss import StepCost
 from diffuco.training.config import TrainConfig
 from diffuco.training.distributed import Group
+from diffuco.training.step import Outcome
 
 LOG_EVERY = 50
 """Optimiser steps between log lines; reading a loss off a GPU waits for it, so not every step."""
@@ -43,18 +43,18 @@ class Reporter:
         if self.files is not None:
             self.files.close()
 
-    def step(self, step: int, temperature: float, terms: StepCost, gradient_norm: Tensor) -> None:
+    def step(self, step: int, temperature: float, outcome: Outcome) -> None:
         """Report a finished optimiser step, now and then."""
         if step % LOG_EVERY:
             return
-        whole = StepCost(*(self.group.sum(term) for term in terms))
+        whole = StepCost(*(self.group.sum(term) for term in outcome.terms))
         values = {
             "loss": whole.total.item(),
             "energy": whole.energy.item(),
             "entropy_term": whole.entropy.item(),
             "noise_term": whole.noise.item(),
             "temperature": temperature,
-            "gradient_norm": gradient_norm.item(),
+            "gradient_norm": outcome.gradient_norm.item(),
             "milliseconds_per_step": 1000 * (time.monotonic() - self.started) / (step - self.first_step),
         }
         self.bar.update(self.task, completed=step, description=f"energy {values['energy']:.3f} {self.last_validation}")

@@ -13,7 +13,7 @@ from diffuco.graphs.graph import Graph
 from diffuco.problems import Problem
 from diffuco.solver import batches_by_size, draw_solutions, rows_per_batch
 from diffuco.training.config import TrainConfig
-from diffuco.training.data import step_generator
+from diffuco.training.step import step_seed
 
 
 class Validation:
@@ -29,7 +29,7 @@ class Validation:
 
     def run(self, denoiser: Denoiser) -> dict[str, float]:
         """Mean and best-of-samples energy after CE with the training number of steps, and the gain over greedy."""
-        random = RowRandom(step_generator(self.config.seed, 0, self.device))
+        random = RowRandom(torch.Generator(self.device).manual_seed(step_seed(self.config.seed, 0)))
         energies = torch.cat([self._energies(denoiser, batch, random) for batch in self.batches])  # [B, S]
         gain = (self.greedy - energies.mean(1)) / self.greedy.abs().clamp(min=1e-9)
         return {

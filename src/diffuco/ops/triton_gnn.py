@@ -1,0 +1,1035 @@
+"""The network's row-wise chains as Triton kernels, forward and backward; the reference is `model.gnn`.
+
+Between two neighbour sums a layer only needs the rows of one tile, so everything there is one kernel: normalise the sum,
+node MLP, skip, layer norm, and the message product of the next layer. A tile is `ROWS` nodes of one graph and one
+sample. Programs are persistent: they read the weights once and walk over tiles. The backward kernels compute the chain
+again from its two inputs instead of storing it, and each program keeps the gradient of the weights in registers until
+its last tile; the programs' gradients are summed at the end, in a fixed order, so that a run can be repeated exactly.
+
+Activations and their gradients are float16: it keeps three bits more than bfloat16, activations have range to spare
+after a norm, and gradients are scaled by a power of two that brings the largest of the logits to `LARGEST_GRADIENT`.
+Sums, norms and the gradient of the weights are float32. A kernel takes the type of its buffers, so float32 buffers give
+float32 arithmetic.
+
+Legend: B graphs, S samples per graph, F features, tile rows are nodes; node tensors are [N, S, F]. A packed layer is 5
+matrices [in, out] (MESSAGE, SKIP, FIRST_H, FIRST_A, SECOND), then 9 vectors.
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from diffuco.ops.adjacency import NeighborLists
+
+MESSAGE, SKIP, FIRST_H, FIRST_A, SECOND = (tl.constexpr(index) for index in range(5))
+"""Matrices of a packed layer: of the messages, the skip connection, the MLP's first (both halves) and second product."""
+FIRST_BIAS, FIRST_SCALE, FIRST_SHIFT, SECOND_BIAS, SCALE, SHIFT, MEAN_SHARE, SUM_SCALE, SUM_SHIFT = (
+    tl.constexpr(index) for index in range(9)
+)
+"""Vectors of a packed layer: biases and norms of the chain, then GraphNorm's."""
+LAYER_MATRICES, LAYER_VECTORS = tl.constexpr(5), tl.constexpr(9)
+HEAD_MATRICES, HEAD_VECTORS = tl.constexpr(2), tl.constexpr(7)
+"""A packed head: two matrices; their biases and norms and the last product as vectors; one bias."""
+EPSILON = tl.constexpr(1e-5)
+LARGEST_GRADIENT = 32.0
+"""Of a scaled logit. Inside the network gradients have grown a hundredfold at most; float16 ends at 65,504."""
+
+
+class Launch(NamedTuple):
+    """How a kernel is cut into programs."""
+
+    rows: int
+    """Nodes of a tile."""
+    num_warps: int
+    num_programs: int
+    """Persistent programs."""
+
+    def grid(self, tiles: "Tiles") -> tuple[int]:
+        """No more programs than tiles."""
+        return (min(self.num_programs, tiles.num_items * tiles.num_blocks(self.rows)),)
+
+
+# The H200 has 132 processors.
+FORWARD = Launch(rows=64, num_warps=4, num_programs=132 * 4)
+SUMS = Launch(rows=64, num_warps=4, num_programs=132 * 4)
+BACKWARD = Launch(rows=64, num_warps=4, num_programs=132 * 2)
+PRODUCTS = Launch(rows=64, num_warps=4, num_programs=132 * 2)
+NEIGHBOR_COLUMNS = 512
+"""Columns of one program of the sparse neighbour sum."""
+
+
+class Tiles(NamedTuple):
+    """Where the rows of each graph are."""
+
+    starts: Tensor
+    """[B] first row of each graph."""
+    sizes: Tensor
+    """[B] nodes of each graph."""
+    extents: Tensor
+    """[B] rows of each graph, padding included; padding is written as 0."""
+    largest: int
+    """Most rows of a graph."""
+    num_samples: int
+
+    @property
+    def num_items(self) -> int:
+        """Pairs of a graph and a sample."""
+        return len(self.starts) * self.num_samples
+
+    def num_blocks(self, rows: int) -> int:
+        """Tiles of the largest graph."""
+        return triton.cdiv(self.largest, rows)
+
+    def arguments(self, launch: Launch) -> dict[str, Any]:
+        """What every kernel that walks over tiles is told."""
+        num_blocks = self.num_blocks(launch.rows)
+        return {
+            "starts": self.starts,
+            "sizes": self.sizes,
+            "extents": self.extents,
+            "num_samples": self.num_samples,
+            "num_blocks": num_blocks,
+            "num_units": self.num_items * num_blocks,
+            "ROWS": launch.rows,
+            "num_warps": launch.num_warps,
+        }
+
+
+# ---------------------------------------------------------------------------------------------------------- pieces
+
+
+@triton.jit
+def _tile(
+    unit: tl.tensor,
+    starts: tl.tensor,
+    sizes: tl.tensor,
+    extents: tl.tensor,
+    num_samples: tl.tensor,
+    num_blocks: tl.tensor,
+    ROWS: tl.constexpr,
+) -> Any:
+    """Graph, sample, rows, and which rows are nodes or at least exist. Neighbouring units are neighbours in memory."""
+    sample = unit % num_samples
+    graph = unit // (num_samples * num_blocks)
+    local = (unit // num_samples) % num_blocks * ROWS + tl.arange(0, ROWS)
+    rows = tl.load(starts + graph) + local
+    return graph, sample, rows, local < tl.load(sizes + graph), local < tl.load(extents + graph)
+
+
+@triton.jit
+def _matrix(packed: tl.tensor, index: tl.constexpr, F: tl.constexpr, dtype: tl.constexpr) -> Any:
+    lines = tl.arange(0, F)
+    return tl.load(packed + index * F * F + lines[:, None] * F + lines[None, :]).to(dtype)
+
+
+@triton.jit
+def _vector(packed: tl.tensor, num_matrices: tl.constexpr, index: tl.constexpr, F: tl.constexpr) -> Any:
+    return tl.load(packed + (num_matrices * F + index) * F + tl.arange(0, F))[None, :]
+
+
+@triton.jit
+def _store_matrix(grads: tl.tensor, index: tl.constexpr, values: tl.tensor, F: tl.constexpr) -> None:
+    lines = tl.arange(0, F)
+    tl.store(grads + index * F * F + lines[:, None] * F + lines[None, :], values)
+
+
+@triton.jit
+def _store_vector(
+    grads: tl.tensor, num_matrices: tl.constexpr, index: tl.constexpr, values: tl.tensor, F: tl.constexpr
+) -> None:
+    tl.store(grads + (num_matrices * F + index) * F + tl.arange(0, F), values)
+
+
+@triton.jit
+def _standardise(values: tl.tensor, F: tl.constexpr) -> Any:
+    """Rows with mean 0 and variance 1, and what they were multiplied with."""
+    centred = values - (tl.sum(values, 1) / F)[:, None]
+    inverse = tl.rsqrt(tl.sum(centred * centred, 1) / F + EPSILON)[:, None]
+    return centred * inverse, inverse
+
+
+@triton.jit
+def _standardise_backward(gradient: tl.tensor, standard: tl.tensor, inverse: tl.tensor, F: tl.constexpr) -> Any:
+    mean = (tl.sum(gradient, 1) / F)[:, None]
+    along = (tl.sum(gradient * standard, 1) / F)[:, None]
+    return inverse * (gradient - mean - standard * along)
+
+
+@triton.jit
+def _narrow(values: tl.tensor, dtype: tl.constexpr) -> Any:
+    """To the type of a buffer; what is out of float16's range becomes its largest value, never infinite."""
+    if dtype == tl.float16:
+        values = tl.minimum(tl.maximum(values, -65504.0), 65504.0)
+    return values.to(dtype)
+
+
+@triton.jit
+def _dot(a: tl.tensor, b: tl.tensor) -> Any:
+    return tl.dot(a, b, input_precision="ieee")
+
+
+@triton.jit
+def _add_dot(a: tl.tensor, b: tl.tensor, total: tl.tensor) -> Any:
+    return tl.dot(a, b, acc=total, input_precision="ieee")
+
+
+@triton.jit
+def _add_sum(values: tl.tensor, index: tl.constexpr, sums: tl.tensor, ROWS: tl.constexpr) -> Any:
+    """Add the sum of a tile's rows to line `index` of 16 sums: a product with ones, which needs no barrier."""
+    ones = tl.where(tl.arange(0, 16)[:, None] == index, 1.0, 0.0) + tl.zeros([16, ROWS], tl.float32)
+    return tl.dot(ones.to(values.dtype), values, acc=sums, input_precision="ieee")
+
+
+@triton.jit
+def _line(sums: tl.tensor, index: tl.constexpr) -> Any:
+    return tl.sum(tl.where(tl.arange(0, 16)[:, None] == index, sums, 0.0), 0)
+
+
+@triton.jit
+def _column(packed: tl.tensor, num_matrices: tl.constexpr, index: tl.constexpr, F: tl.constexpr) -> Any:
+    return tl.load(packed + (num_matrices * F + index) * F + tl.arange(0, F))[:, None]
+
+
+@triton.jit
+def _graph_moments(
+    sums: tl.tensor, item: tl.tensor, num_splits: tl.tensor, size: tl.tensor, share: tl.tensor, F: tl.constexpr
+) -> Any:
+    """GraphNorm's mean and inverse deviation of one graph and sample from the sums of its parts."""
+    cols = tl.arange(0, F)
+    total = tl.zeros([F], tl.float32)
+    squares = tl.zeros([F], tl.float32)
+    for split in range(num_splits):
+        at = (item * num_splits + split) * 2 * F + cols
+        total += tl.load(sums + at)
+        squares += tl.load(sums + at + F)
+    count = tl.maximum(size, 1).to(tl.float32)
+    mean = (total / count)[None, :]
+    variance = (squares / count)[None, :] - share * (2 - share) * mean * mean
+    return mean, tl.rsqrt(tl.maximum(variance, 0.0) + EPSILON)
+
+
+# --------------------------------------------------------------------------------------------------------- forward
+
+
+@triton.jit
+def _inputs(
+    x: tl.tensor,
+    features: tl.tensor,
+    node_inputs: tl.tensor,
+    step: tl.tensor,
+    rows: tl.tensor,
+    real: tl.tensor,
+    sample: tl.tensor,
+    num_samples: tl.tensor,
+    R: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+    K: tl.constexpr,
+    dtype: tl.constexpr,
+) -> Any:
+    """What the encoder multiplies: state as -1 or 1, random features, node weight, 1, one-hot step; K columns."""
+    k = tl.arange(0, K)[None, :]
+    at = rows * num_samples + sample
+    state = 2 * tl.load(x + at, mask=real, other=0).to(tl.float32) - 1
+    values = tl.where(k == 0, state[:, None], 0.0)
+    if R > 0:
+        drawn = (k >= 1) & (k <= R)
+        values += tl.load(features + at[:, None] * R + (k - 1), mask=drawn & real[:, None], other=0.0)
+    if WEIGHTED:
+        weight = tl.load(node_inputs + rows, mask=real, other=0.0)
+        values += tl.where(k == R + 1, weight[:, None], 0.0)
+    one = R + 1 + WEIGHTED
+    values += tl.where((k == one) | (k == one + tl.load(step + sample)), 1.0, 0.0)
+    return tl.where(real[:, None], values, 0.0).to(dtype)
+
+
+@triton.jit
+def _encoder_matrix(
+    packed: tl.tensor, num_inputs: tl.constexpr, K: tl.constexpr, F: tl.constexpr, dtype: tl.constexpr
+) -> Any:
+    lines = tl.arange(0, K)[:, None]
+    return tl.load(packed + lines * F + tl.arange(0, F)[None, :], mask=lines < num_inputs, other=0.0).to(dtype)
+
+
+@triton.jit
+def encode_kernel(
+    x: tl.tensor,
+    features: tl.tensor,
+    node_inputs: tl.tensor,
+    step: tl.tensor,
+    packed: tl.tensor,
+    h: tl.tensor,
+    messages: tl.tensor,
+    starts: tl.tensor,
+    sizes: tl.tensor,
+    extents: tl.tensor,
+    num_samples: tl.tensor,
+    num_blocks: tl.tensor,
+    num_units: tl.tensor,
+    num_inputs: tl.constexpr,
+    R: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+    K: tl.constexpr,
+    F: tl.constexpr,
+    ROWS: tl.constexpr,
+) -> None:
+    """First features and the first layer's messages."""
+    dtype = h.dtype.element_ty
+    cols = tl.arange(0, F)[None, :]
+    encoder = _encoder_matrix(packed, num_inputs, K, F, dtype)
+    message = _matrix(packed + num_inputs * F, MESSAGE, F, dtype)
+    for unit in range(tl.program_id(0), num_units, tl.num_programs(0)):
+        graph, sample, rows, real, inside = _tile(unit, starts, sizes, extents, num_samples, num_blocks, ROWS)
+        inputs = _inputs(x, features, node_inputs, step, rows, real, sample, num_samples, R, WEIGHTED, K, dtype)
+        encoded = _dot(inputs, encoder).to(dtype)
+        at = (rows * num_samples + sample)[:, None] * F + cols
+        tl.store(h + at, encoded, mask=inside[:, None])
+        tl.store(messages + at, _dot(encoded, message).to(dtype), mask=inside[:, None])
+
+
+@triton.jit
+def sums_kernel(
+    summed: tl.tensor,
+    row_scale: tl.tensor,
+    sums: tl.tensor,
+    starts: tl.tensor,
+    sizes: tl.tensor,
+    num_samples: tl.tensor,
+    num_splits: tl.tensor,
+    F: tl.constexpr,
+    ROWS: tl.constexpr,
+) -> None:
+    """Sum and sum of squares over the nodes of one graph and sample, or of one of its parts."""
+    item = tl.program_id(0)
+    split = tl.program_id(1)
+    graph = item // num_samples
+    size = tl.load(sizes + graph)
+    start = tl.load(starts + graph)
+    cols = tl.arange(0, F)
+    total = tl.zeros([ROWS, F], tl.float32)
+    squares = tl.zeros([ROWS, F], tl.float32)
+    for first in range(split * ROWS, size, num_splits * ROWS):
+        local = first + tl.arange(0, ROWS)
+        rows = start + local
+        at = (rows * num_samples + item % num_samples)[:, None] * F + cols[None, :]
+        scale = tl.load(row_scale + rows, mask=local < size, other=0.0)[:, None]
+        values = tl.load(summed + at, mask=(local < size)[:, None], other=0.0).to(tl.float32) * scale
+        total += values
+        squares += values * values
+    at = (item * num_splits + split) * 2 * F + cols
+    tl.store(sums + at, tl.sum(total, 0))
+    tl.store(sums + at + F, tl.sum(squares, 0))
+
+
+@triton.jit
+def _normal_sum(
+    summed: tl.tensor,
+    row_scale: tl.tensor,
+    sums: tl.tensor,
+    packed: tl.tensor,
+    graph: tl.tensor,
+    sample: tl.tensor,
+    rows: tl.tensor,
+    real: tl.tensor,
+    sizes: tl.tensor,
+    num_samples: tl.tensor,
+    num_splits: tl.tensor,
+    F: tl.constexpr,
+) -> Any:
+    """A tile of neighbour sums after GraphNorm."""
+    share = _vector(packed, LAYER_MATRICES, MEAN_SHARE, F)
+    item = graph * num_samples + sample
+    mean, inverse = _graph_moments(sums, item, num_splits, tl.load(sizes + graph), share, F)
+    at = (rows * num_samples + sample)[:, None] * F + tl.arange(0, F)[None, :]
+    total = tl.load(summed + at, mask=real[:, None], other=0.0).to(tl.float32)
+    total = total * tl.load(row_scale + rows, mask=real, other=0.0)[:, None]
+    gain = _vector(packed, LAYER_MATRICES, SUM_SCALE, F) * inverse
+    return (total - share * mean) * gain + _vector(packed, LAYER_MATRICES, SUM_SHIFT, F)
+
+
+@triton.jit
+def layer_kernel(
+    h: tl.tensor,
+    summed: tl.tensor,
+    row_scale: tl.tensor,
+    sums: tl.tensor,
+    packed: tl.tensor,
+    h_next: tl.tensor,
+    messages: tl.tensor,
+    starts: tl.tensor,
+    sizes: tl.tensor,
+    extents: tl.tensor,
+    num_samples: tl.tensor,
+    num_blocks: tl.tensor,
+    num_units: tl.tensor,
+    num_splits: tl.tensor,
+    HAS_NEXT: tl.constexpr,
+    F: tl.constexpr,
+    ROWS: tl.constexpr,
+) -> None:
+    """One layer after its neighbour sum, and the messages of the next."""
+    dtype = h.dtype.element_ty
+    cols = tl.arange(0, F)[None, :]
+    skip = _matrix(packed, SKIP, F, dtype)
+    first_h = _matrix(packed, FIRST_H, F, dtype)
+    first_a = _matrix(packed, FIRST_A, F, dtype)
+    second = _matrix(packed, SECOND, F, dtype)
+    if HAS_NEXT:
+        message = _matrix(packed + (LAYER_MATRICES * F + LAYER_VECTORS) * F, MESSAGE, F, dtype)
+    for unit in range(tl.program_id(0), num_units, tl.num_programs(0)):
+        graph, sample, rows, real, inside = _tile(unit, starts, sizes, extents, num_samples, num_blocks, ROWS)
+        at = (rows * num_samples + sample)[:, None] * F + cols
+        given = tl.load(h + at, mask=real[:, None], other=0.0)
+        normal = _normal_sum(
+            summed, row_scale, sums, packed, graph, sample, rows, real, sizes, num_samples, num_splits, F
+        )
+        # Vectors are read where they are needed: over the whole loop they would fill the registers.
+        hidden = _add_dot(normal.to(dtype), first_a, _dot(given, first_h))
+        hidden += _vector(packed, LAYER_MATRICES, FIRST_BIAS, F)
+        standard, _ = _standardise(tl.maximum(hidden, 0.0), F)
+        middle = standard * _vector(packed, LAYER_MATRICES, FIRST_SCALE, F)
+        middle += _vector(packed, LAYER_MATRICES, FIRST_SHIFT, F)
+        hidden = _dot(middle.to(dtype), second) + _vector(packed, LAYER_MATRICES, SECOND_BIAS, F)
+        standard, _ = _standardise(_dot(given, skip) + tl.maximum(hidden, 0.0), F)
+        result = standard * _vector(packed, LAYER_MATRICES, SCALE, F) + _vector(packed, LAYER_MATRICES, SHIFT, F)
+        result = tl.where(real[:, None], result, 0.0).to(dtype)
+        tl.store(h_next + at, result, mask=inside[:, None])
+        if HAS_NEXT:
+            tl.store(messages + at, _dot(result, message).to(dtype), mask=inside[:, None])
+
+
+@triton.jit
+def head_kernel(
+    h: tl.tensor,
+    packed: tl.tensor,
+    logits: tl.tensor,
+    starts: tl.tensor,
+    sizes: tl.tensor,
+    extents: tl.tensor,
+    num_samples: tl.tensor,
+    num_blocks: tl.tensor,
+    num_units: tl.tensor,
+    F: tl.constexpr,
+    ROWS: tl.constexpr,
+) -> None:
+    """One logit per row; 0 in the padding."""
+    dtype = h.dtype.element_ty
+    cols = tl.arange(0, F)[None, :]
+    first = _matrix(packed, 0, F, dtype)
+    second = _matrix(packed, 1, F, dtype)
+    bias = tl.load(packed + (HEAD_MATRICES * F + HEAD_VECTORS) * F)
+    for unit in range(tl.program_id(0), num_units, tl.num_programs(0)):
+        graph, sample, rows, real, inside = _tile(unit, starts, sizes, extents, num_samples, num_blocks, ROWS)
+        at = rows * num_samples + sample
+        given = tl.load(h + at[:, None] * F + cols, mask=real[:, None], other=0.0)
+        hidden = _dot(given, first) + _vector(packed, HEAD_MATRICES, 0, F)
+        standard, _ = _standardise(tl.maximum(hidden, 0.0), F)
+        middle = standard * _vector(packed, HEAD_MATRICES, 1, F) + _vector(packed, HEAD_MATRICES, 2, F)
+        hidden = _dot(middle.to(dtype), second) + _vector(packed, HEAD_MATRICES, 3, F)
+        standard, _ = _standardise(tl.maximum(hidden, 0.0), F)
+        final = standard * _vector(packed, HEAD_MATRICES, 4, F) + _vector(packed, HEAD_MATRICES, 5, F)
+        logit = tl.sum(final * _vector(packed, HEAD_MATRICES, 6, F), 1) + bias
+        tl.store(logits + at, tl.where(real, logit, 0.0), mask=inside)
+
+
+# -------------------------------------------------------------------------------------------------------- backward
+
+
+@triton.jit
+def _store_after_norm(
+    grads: tl.tensor,
+    packed: tl.tensor,
+    num_matrices: tl.constexpr,
+    matrix: tl.constexpr,
+    norm: tl.constexpr,
+    product: tl.tensor,
+    d_bias: tl.tensor,
+    F: tl.constexpr,
+) -> None:
+    """Gradients of a norm's scale and shift, and of the matrix and bias after it.
+
+    From `product` = standard^T d_hidden and the sum of d_hidden alone: for y = (standard * scale + shift) W + bias, the
+    gradient of W is scale * product + shift * d_bias, of scale it is the row sums of W * product, of shift W d_bias.
+    """
+    weights = _matrix(packed, matrix, F, tl.float32)
+    scale = _column(packed, num_matrices, norm, F)
+    shift = _column(packed, num_matrices, norm + 1, F)
+    _store_matrix(grads, matrix, scale * product + shift * d_bias[None, :], F)
+    _store_vector(grads, num_matrices, norm, tl.sum(weights * product, 1), F)
+    _store_vector(grads, num_matrices, norm + 1, tl.sum(weights * d_bias[None, :], 1), F)
+    _store_vector(grads, num_matrices, norm + 2, d_bias, F)
+
+
+@triton.jit
+def head_backward_kernel(
+    h: tl.tensor,
+    d_logits: tl.tensor,
+    gradient_scale: tl.tensor,
+    packed: tl.tensor,
+    d_h: tl.tensor,
+    grads: tl.tensor,
+    starts: tl.tensor,
+    sizes: tl.tensor,
+    extents: tl.tensor,
+    num_samples: tl.tensor,
+    num_blocks: tl.tensor,
+    num_units: tl.tensor,
+    num_packed: tl.tensor,
+    F: tl.constexpr,
+    ROWS: tl.constexpr,
+) -> None:
+    """Gradient of the last features, and of the head's weights over the program's tiles."""
+    dtype = h.dtype.element_ty
+    factor = tl.load(gradient_scale)
+    cols = tl.arange(0, F)[None, :]
+    first = _matrix(packed, 0, F, dtype)
+    second = _matrix(packed, 1, F, dtype)
+    g_first = tl.zeros([F, F], tl.float32)
+    g_second = tl.zeros([F, F], tl.float32)
+    g_lines = tl.zeros([16, F], tl.float32)
+    g_bias = tl.zeros([ROWS], tl.float32)
+    for unit in range(tl.program_id(0), num_units, tl.num_programs(0)):
+        graph, sample, rows, real, inside = _tile(unit, starts, sizes, extents, num_samples, num_blocks, ROWS)
+        at = rows * num_samples + sample
+        given = tl.load(h + at[:, None] * F + cols, mask=real[:, None], other=0.0)
+        d_logit = tl.load(d_logits + at, mask=real, other=0.0) * factor
+        # Again what the forward pass computed.
+        first_hidden = _dot(given, first) + _vector(packed, HEAD_MATRICES, 0, F)
+        first_standard, first_inverse = _standardise(tl.maximum(first_hidden, 0.0), F)
+        middle = first_standard * _vector(packed, HEAD_MATRICES, 1, F) + _vector(packed, HEAD_MATRICES, 2, F)
+        hidden = _dot(middle.to(dtype), second) + _vector(packed, HEAD_MATRICES, 3, F)
+        standard, inverse = _standardise(tl.maximum(hidden, 0.0), F)
+        # And back.
+        g_bias += d_logit
+        g_lines = _add_sum(_narrow(standard * d_logit[:, None], dtype), 0, g_lines, ROWS)
+        last = _vector(packed, HEAD_MATRICES, 4, F) * _vector(packed, HEAD_MATRICES, 6, F)
+        d_hidden = _standardise_backward(d_logit[:, None] * last, standard, inverse, F)
+        d_narrow = _narrow(tl.where(hidden > 0, d_hidden, 0.0), dtype)
+        g_lines = _add_sum(d_narrow, 1, g_lines, ROWS)
+        g_second = _add_dot(tl.trans(first_standard.to(dtype)), d_narrow, g_second)
+        d_middle = _dot(d_narrow, tl.trans(second)) * _vector(packed, HEAD_MATRICES, 1, F)
+        d_hidden = _standardise_backward(d_middle, first_standard, first_inverse, F)
+        d_narrow = _narrow(tl.where(first_hidden > 0, d_hidden, 0.0), dtype)
+        g_lines = _add_sum(d_narrow, 2, g_lines, ROWS)
+        g_first = _add_dot(tl.trans(given), d_narrow, g_first)
+        d_given = _narrow(_dot(d_narrow, tl.trans(first)), dtype)
+        tl.store(d_h + at[:, None] * F + cols, d_given, mask=inside[:, None])
+    grads += tl.program_id(0).to(tl.int64) * num_packed
+    total = tl.sum(g_bias, 0)
+    weighted = _line(g_lines, 0)
+    last = tl.reshape(_vector(packed, HEAD_MATRICES, 6, F), [F])
+    scale = tl.reshape(_vector(packed, HEAD_MATRICES, 4, F), [F])
+    shift = tl.reshape(_vector(packed, HEAD_MATRICES, 5, F), [F])
+    _store_matrix(grads, 0, g_first, F)
+    _store_after_norm(grads, packed, HEAD_MATRICES, 1, 1, g_second, _line(g_lines, 1), F)
+    _store_vector(grads, HEAD_MATRICES, 0, _line(g_lines, 2), F)
+    _store_vector(grads, HEAD_MATRICES, 4, weighted * last, F)
+    _store_vector(grads, HEAD_MATRICES, 5, total * last, F)
+    _store_vector(grads, HEAD_MATRICES, 6, weighted * scale + total * shift, F)
+    tl.store(grads + (HEAD_MATRICES * F + HEAD_VECTORS) * F, total)
+
+
+@triton.jit
+def layer_backward_kernel(
+    h: tl.tensor,
+    summed: tl.tensor,
+    row_scale: tl.tensor,
+    sums: tl.tensor,
+    d_messages: tl.tensor,
+    packed: tl.tensor,
+    d_h: tl.tensor,
+    d_sum: tl.tensor,
+    d_first: tl.tensor,
+    d_normal: tl.tensor,
+    grads: tl.tensor,
+    starts: tl.tensor,
+    sizes: tl.tensor,
+    extents: tl.tensor,
+    num_samples: tl.tensor,
+    num_blocks: tl.tensor,
+    num_units: tl.tensor,
+    num_splits: tl.tensor,
+    num_packed: tl.tensor,
+    HAS_NEXT: tl.constexpr,
+    F: tl.constexpr,
+    ROWS: tl.constexpr,
+) -> None:
+    """From the gradient of a layer's result to those inside it and, in place, that of its input but for the messages.
+
+    Here belong the gradients of the second matrix and the vectors; those of the other matrices need nothing but what
+    is stored here, and all at once they would not fit in the registers: see `products_kernel`.
+    """
+    dtype = h.dtype.element_ty
+    cols = tl.arange(0, F)[None, :]
+    skip = _matrix(packed, SKIP, F, dtype)
+    first_h = _matrix(packed, FIRST_H, F, dtype)
+    first_a = _matrix(packed, FIRST_A, F, dtype)
+    second = _matrix(packed, SECOND, F, dtype)
+    if HAS_NEXT:
+        message = _matrix(packed + (LAYER_MATRICES * F + LAYER_VECTORS) * F, MESSAGE, F, dtype)
+    g_second = tl.zeros([F, F], tl.float32)
+    g_lines = tl.zeros([16, F], tl.float32)
+    for unit in range(tl.program_id(0), num_units, tl.num_programs(0)):
+        graph, sample, rows, real, inside = _tile(unit, starts, sizes, extents, num_samples, num_blocks, ROWS)
+        at = (rows * num_samples + sample)[:, None] * F + cols
+        # Again what the forward pass computed.
+        given = tl.load(h + at, mask=real[:, None], other=0.0)
+        normal = _normal_sum(
+            summed, row_scale, sums, packed, graph, sample, rows, real, sizes, num_samples, num_splits, F
+        ).to(dtype)
+        first_hidden = _add_dot(normal, first_a, _dot(given, first_h)) + _vector(packed, LAYER_MATRICES, FIRST_BIAS, F)
+        first_standard, first_inverse = _standardise(tl.maximum(first_hidden, 0.0), F)
+        middle = first_standard * _vector(packed, LAYER_MATRICES, FIRST_SCALE, F)
+        middle += _vector(packed, LAYER_MATRICES, FIRST_SHIFT, F)
+        hidden = _dot(middle.to(dtype), second) + _vector(packed, LAYER_MATRICES, SECOND_BIAS, F)
+        standard, inverse = _standardise(_dot(given, skip) + tl.maximum(hidden, 0.0), F)
+        # And back.
+        d_result = tl.load(d_h + at, mask=real[:, None], other=0.0).to(tl.float32)
+        if HAS_NEXT:
+            d_message = tl.load(d_messages + at, mask=real[:, None], other=0.0)
+            d_result = _add_dot(d_message, tl.trans(message), d_result)
+        g_lines = _add_sum(_narrow(d_result * standard, dtype), 0, g_lines, ROWS)
+        g_lines = _add_sum(_narrow(d_result, dtype), 1, g_lines, ROWS)
+        d_result = d_result * _vector(packed, LAYER_MATRICES, SCALE, F)
+        d_result = _standardise_backward(d_result, standard, inverse, F)
+        d_narrow = _narrow(d_result, dtype)
+        tl.store(d_sum + at, d_narrow, mask=inside[:, None])
+        d_given = _dot(d_narrow, tl.trans(skip))
+        d_narrow = tl.where(hidden > 0, d_narrow, 0.0)
+        g_lines = _add_sum(d_narrow, 2, g_lines, ROWS)
+        g_second = _add_dot(tl.trans(first_standard.to(dtype)), d_narrow, g_second)
+        d_middle = _dot(d_narrow, tl.trans(second)) * _vector(packed, LAYER_MATRICES, FIRST_SCALE, F)
+        d_hidden = _standardise_backward(d_middle, first_standard, first_inverse, F)
+        d_narrow = _narrow(tl.where(first_hidden > 0, d_hidden, 0.0), dtype)
+        tl.store(d_first + at, d_narrow, mask=inside[:, None])
+        g_lines = _add_sum(d_narrow, 3, g_lines, ROWS)
+        d_given = _add_dot(d_narrow, tl.trans(first_h), d_given)
+        tl.store(d_h + at, _narrow(d_given, dtype), mask=inside[:, None])
+        tl.store(d_normal + at, _narrow(_dot(d_narrow, tl.trans(first_a)), dtype), mask=inside[:, None])
+    grads += tl.program_id(0).to(tl.int64) * num_packed
+    _store_after_norm(grads, packed, LAYER_MATRICES, SECOND, FIRST_SCALE, g_second, _line(g_lines, 2), F)
+    _store_vector(grads, LAYER_MATRICES, FIRST_BIAS, _line(g_lines, 3), F)
+    _store_vector(grads, LAYER_MATRICES, SCALE, _line(g_lines, 0), F)
+    _store_vector(grads, LAYER_MATRICES, SHIFT, _line(g_lines, 1), F)
+
+
+@triton.jit
+def products_kernel(
+    h: tl.tensor,
+    summed: tl.tensor,
+    row_scale: tl.tensor,
+    sums: tl.tensor,
+    h_next: tl.tensor,
+    d_messages: tl.tensor,
+    packed: tl.tensor,
+    d_sum: tl.tensor,
+    d_first: tl.tensor,
+    grads: tl.tensor,
+    starts: tl.tensor,
+    sizes: tl.tensor,
+    extents: tl.tensor,
+    num_samples: tl.tensor,
+    num_blocks: tl.tensor,
+    num_units: tl.tensor,
+    num_splits: tl.tensor,
+    num_packed: tl.tensor,
+    HAS_NEXT: tl.constexpr,
+    F: tl.constexpr,
+    ROWS: tl.constexpr,
+) -> None:
+    """Gradients of a layer's matrices that are products of its inputs and what `layer_backward_kernel` stored."""
+    dtype = h.dtype.element_ty
+    cols = tl.arange(0, F)[None, :]
+    g_skip = tl.zeros([F, F], tl.float32)
+    g_first_h = tl.zeros([F, F], tl.float32)
+    g_first_a = tl.zeros([F, F], tl.float32)
+    g_message = tl.zeros([F, F], tl.float32)
+    for unit in range(tl.program_id(0), num_units, tl.num_programs(0)):
+        graph, sample, rows, real, inside = _tile(unit, starts, sizes, extents, num_samples, num_blocks, ROWS)
+        at = (rows * num_samples + sample)[:, None] * F + cols
+        given = tl.trans(tl.load(h + at, mask=real[:, None], other=0.0))
+        g_skip = _add_dot(given, tl.load(d_sum + at, mask=real[:, None], other=0.0), g_skip)
+        d_hidden = tl.load(d_first + at, mask=real[:, None], other=0.0)
+        g_first_h = _add_dot(given, d_hidden, g_first_h)
+        normal = _normal_sum(
+            summed, row_scale, sums, packed, graph, sample, rows, real, sizes, num_samples, num_splits, F
+        ).to(dtype)
+        g_first_a = _add_dot(tl.trans(normal), d_hidden, g_first_a)
+        if HAS_NEXT:
+            result = tl.load(h_next + at, mask=real[:, None], other=0.0)
+            d_message = tl.load(d_messages + at, mask=real[:, None], other=0.0)
+            g_message = _add_dot(tl.trans(result), d_message, g_message)
+    grads += tl.program_id(0).to(tl.int64) * num_packed
+    _store_matrix(grads, SKIP, g_skip, F)
+    _store_matrix(grads, FIRST_H, g_first_h, F)
+    _store_matrix(grads, FIRST_A, g_first_a, F)
+    if HAS_NEXT:
+        _store_matrix(grads + (LAYER_MATRICES * F + LAYER_VECTORS) * F, MESSAGE, g_message, F)
+
+
+@triton.jit
+def norm_backward_kernel(
+    summed: tl.tensor,
+    row_scale: tl.tensor,
+    sums: tl.tensor,
+    packed: tl.tensor,
+    d_values: tl.tensor,
+    grad_scale: tl.tensor,
+    grads: tl.tensor,
+    starts: tl.tensor,
+    sizes: tl.tensor,
+    extents: tl.tensor,
+    num_samples: tl.tensor,
+    num_items: tl.tensor,
+    num_splits: tl.tensor,
+    num_packed: tl.tensor,
+    F: tl.constexpr,
+    ROWS: tl.constexpr,
+) -> None:
+    """Through GraphNorm, in place: gradient of the normalised sums -> gradient of the neighbour sums."""
+    cols = tl.arange(0, F)
+    share = _vector(packed, LAYER_MATRICES, MEAN_SHARE, F)
+    scale = _vector(packed, LAYER_MATRICES, SUM_SCALE, F)
+    g_share = tl.zeros([1, F], tl.float32)
+    g_scale = tl.zeros([1, F], tl.float32)
+    g_shift = tl.zeros([1, F], tl.float32)
+    for item in range(tl.program_id(0), num_items, tl.num_programs(0)):
+        graph = item // num_samples
+        size = tl.load(sizes + graph)
+        start = tl.load(starts + graph)
+        extent = tl.load(extents + graph)
+        mean, inverse = _graph_moments(sums, item, num_splits, size, share, F)
+        straight = tl.zeros([ROWS, F], tl.float32)
+        along = tl.zeros([ROWS, F], tl.float32)
+        for first in range(0, size, ROWS):
+            local = first + tl.arange(0, ROWS)
+            real = (local < size)[:, None]
+            at = ((start + local) * num_samples + item % num_samples)[:, None] * F + cols[None, :]
+            gradient = tl.load(d_values + at, mask=real, other=0.0).to(tl.float32)
+            given_scale = tl.load(row_scale + start + local, mask=local < size, other=0.0)[:, None]
+            centred = tl.load(summed + at, mask=real, other=0.0).to(tl.float32) * given_scale - share * mean
+            straight += gradient
+            along += gradient * centred
+        # With c = x - share * mean, v = mean(c^2) and y = scale * c / sqrt(v + eps) + shift.
+        count = tl.maximum(size, 1).to(tl.float32)
+        sum_straight = tl.sum(straight, 0)[None, :]
+        sum_along = tl.sum(along, 0)[None, :]
+        d_variance = -0.5 * scale * inverse * inverse * inverse * sum_along
+        d_centred = scale * inverse * sum_straight + 2 * d_variance * mean * (1 - share)
+        g_share -= mean * d_centred
+        g_scale += inverse * sum_along
+        g_shift += sum_straight
+        for first in range(0, extent, ROWS):
+            local = first + tl.arange(0, ROWS)
+            real = (local < size)[:, None]
+            at = ((start + local) * num_samples + item % num_samples)[:, None] * F + cols[None, :]
+            gradient = tl.load(d_values + at, mask=real, other=0.0).to(tl.float32)
+            given_scale = tl.load(row_scale + start + local, mask=local < size, other=0.0)[:, None]
+            centred = tl.load(summed + at, mask=real, other=0.0).to(tl.float32) * given_scale - share * mean
+            result = scale * inverse * gradient + (2 * d_variance * centred - share * d_centred) / count
+            result *= tl.load(grad_scale + start + local, mask=local < size, other=0.0)[:, None]
+            result = _narrow(tl.where(real, result, 0.0), d_values.dtype.element_ty)
+            tl.store(d_values + at, result, mask=(local < extent)[:, None])
+    grads += tl.program_id(0).to(tl.int64) * num_packed
+    _store_vector(grads, LAYER_MATRICES, MEAN_SHARE, tl.reshape(g_share, [F]), F)
+    _store_vector(grads, LAYER_MATRICES, SUM_SCALE, tl.reshape(g_scale, [F]), F)
+    _store_vector(grads, LAYER_MATRICES, SUM_SHIFT, tl.reshape(g_shift, [F]), F)
+
+
+@triton.jit
+def encode_backward_kernel(
+    x: tl.tensor,
+    features: tl.tensor,
+    node_inputs: tl.tensor,
+    step: tl.tensor,
+    h: tl.tensor,
+    d_h: tl.tensor,
+    d_messages: tl.tensor,
+    packed: tl.tensor,
+    grads: tl.tensor,
+    starts: tl.tensor,
+    sizes: tl.tensor,
+    extents: tl.tensor,
+    num_samples: tl.tensor,
+    num_blocks: tl.tensor,
+    num_units: tl.tensor,
+    num_packed: tl.tensor,
+    num_inputs: tl.constexpr,
+    R: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+    K: tl.constexpr,
+    F: tl.constexpr,
+    ROWS: tl.constexpr,
+) -> None:
+    """Gradient of the encoder and of the first layer's message matrix over the program's tiles."""
+    dtype = h.dtype.element_ty
+    cols = tl.arange(0, F)[None, :]
+    message = _matrix(packed + num_inputs * F, MESSAGE, F, dtype)
+    g_message = tl.zeros([F, F], tl.float32)
+    g_encoder = tl.zeros([K, F], tl.float32)
+    for unit in range(tl.program_id(0), num_units, tl.num_programs(0)):
+        graph, sample, rows, real, inside = _tile(unit, starts, sizes, extents, num_samples, num_blocks, ROWS)
+        at = (rows * num_samples + sample)[:, None] * F + cols
+        d_message = tl.load(d_messages + at, mask=real[:, None], other=0.0)
+        encoded = tl.load(h + at, mask=real[:, None], other=0.0)
+        g_message = _add_dot(tl.trans(encoded), d_message, g_message)
+        d_encoded = tl.load(d_h + at, mask=real[:, None], other=0.0).to(tl.float32)
+        d_encoded = _add_dot(d_message, tl.trans(message), d_encoded)
+        inputs = _inputs(x, features, node_inputs, step, rows, real, sample, num_samples, R, WEIGHTED, K, dtype)
+        g_encoder = _add_dot(tl.trans(inputs), _narrow(d_encoded, dtype), g_encoder)
+    grads += tl.program_id(0).to(tl.int64) * num_packed
+    lines = tl.arange(0, K)[:, None]
+    tl.store(grads + lines * F + cols, g_encoder, mask=lines < num_inputs)
+    _store_matrix(grads + num_inputs * F, MESSAGE, g_message, F)
+
+
+# --------------------------------------------------------------------------------------------- sparse neighbour sum
+
+
+@triton.jit
+def neighbor_sum_kernel(
+    values: tl.tensor,
+    graph_ids: tl.tensor,
+    pointers: tl.tensor,
+    neighbors: tl.tensor,
+    weights: tl.tensor,
+    row_scale: tl.tensor,
+    result: tl.tensor,
+    num_rows_per_graph: tl.tensor,
+    num_pointers: tl.tensor,
+    num_columns: tl.tensor,
+    HAS_WEIGHTS: tl.constexpr,
+    HAS_SCALE: tl.constexpr,
+    NEIGHBORS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+) -> None:
+    """Sum of the neighbours' rows, `NEIGHBORS` of them at a time, for one row and `COLUMNS` of its columns."""
+    row = tl.program_id(0).to(tl.int64)
+    graph = row // num_rows_per_graph
+    at = tl.load(graph_ids + graph) * num_pointers + row % num_rows_per_graph
+    first = tl.load(pointers + at)
+    last = tl.load(pointers + at + 1)
+    cols = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    total = tl.zeros([NEIGHBORS, COLUMNS], tl.float32)
+    for start in range(first, last, NEIGHBORS):
+        slots = start + tl.arange(0, NEIGHBORS)
+        there = slots < last
+        node = graph * num_rows_per_graph + tl.load(neighbors + slots, mask=there, other=0)
+        mask = there[:, None] & (cols < num_columns)[None, :]
+        part = tl.load(values + node[:, None] * num_columns + cols[None, :], mask=mask, other=0.0).to(tl.float32)
+        if HAS_WEIGHTS:
+            part *= tl.load(weights + slots, mask=there, other=0.0)[:, None]
+        total += part
+    summed = tl.sum(total, 0)
+    if HAS_SCALE:
+        summed *= tl.load(row_scale + row)
+    tl.store(result + row * num_columns + cols, summed, mask=cols < num_columns)
+
+
+# --------------------------------------------------------------------------------------------------------- launches
+
+
+class EncoderShape(NamedTuple):
+    """Columns of the encoder's input."""
+
+    num_inputs: int
+    """State, random features, node weight where it is read, bias, one-hot step."""
+    num_random_features: int
+    weighted: bool
+
+
+def encode(
+    tiles: Tiles,
+    shape: EncoderShape,
+    x: Tensor,
+    features: Tensor,
+    node_inputs: Tensor,
+    step: Tensor,
+    packed: Tensor,
+    h: Tensor,
+    messages: Tensor,
+) -> None:
+    """Write the first features and messages. [N, S, F]."""
+    launch = FORWARD
+    encode_kernel[launch.grid(tiles)](
+        *(x, features, node_inputs, step, packed, h, messages),
+        **tiles.arguments(launch),
+        **_encoder_arguments(shape),
+        F=h.shape[2],
+    )
+
+
+def graph_sums(tiles: Tiles, summed: Tensor, row_scale: Tensor) -> Tensor:
+    """Sum and sum of squares of each graph and sample, in a few parts where there are few. [B * S, parts, 2, F]."""
+    launch = SUMS
+    num_splits = max(1, min(tiles.num_blocks(launch.rows), launch.num_programs // tiles.num_items))
+    num_features = summed.shape[2]
+    sums = torch.empty(tiles.num_items, num_splits, 2, num_features, dtype=torch.float32, device=summed.device)
+    sums_kernel[(tiles.num_items, num_splits)](
+        *(summed, row_scale, sums, tiles.starts, tiles.sizes, tiles.num_samples, num_splits),
+        F=num_features,
+        ROWS=launch.rows,
+        num_warps=launch.num_warps,
+    )
+    return sums
+
+
+def layer(
+    tiles: Tiles,
+    h: Tensor,
+    summed: Tensor,
+    row_scale: Tensor,
+    sums: Tensor,
+    packed: Tensor,
+    h_next: Tensor,
+    messages: Tensor,
+    *,
+    has_next: bool,
+) -> None:
+    """Write a layer's result and, unless it is the last, the messages of the next. [N, S, F]."""
+    launch = FORWARD
+    layer_kernel[launch.grid(tiles)](
+        *(h, summed, row_scale, sums, packed, h_next, messages),
+        **tiles.arguments(launch),
+        num_splits=sums.shape[1],
+        HAS_NEXT=has_next,
+        F=h.shape[2],
+    )
+
+
+def head(tiles: Tiles, h: Tensor, packed: Tensor) -> Tensor:
+    """Logits. [N, S, F] -> [N, S]."""
+    launch = FORWARD
+    logits = torch.empty(h.shape[:2], dtype=torch.float32, device=h.device)
+    head_kernel[launch.grid(tiles)](h, packed, logits, **tiles.arguments(launch), F=h.shape[2])
+    return logits
+
+
+def partial_gradients(packed: Tensor) -> Tensor:
+    """Room for the gradient of the packed weights from every program of the backward kernels. [programs, weights]."""
+    return packed.new_empty(BACKWARD.num_programs, len(packed))
+
+
+def gradient_scale(d_logits: Tensor) -> Tensor:
+    """The power of two that brings the largest gradient of a logit to at most `LARGEST_GRADIENT`. [N, S] -> []."""
+    largest = d_logits.abs().amax().clamp(min=torch.finfo(torch.float32).tiny)
+    return (LARGEST_GRADIENT / largest).log2().floor().clamp(max=100).exp2()
+
+
+def head_backward(
+    tiles: Tiles, h: Tensor, d_logits: Tensor, scale: Tensor, packed: Tensor, d_h: Tensor, grads: Tensor
+) -> None:
+    """Write the scaled gradient of the last features and of the head. [N, S] -> [N, S, F]."""
+    launch = BACKWARD
+    head_backward_kernel[(launch.num_programs,)](
+        *(h, d_logits, scale, packed, d_h, grads),
+        **tiles.arguments(launch),
+        num_packed=grads.stride(0),
+        F=h.shape[2],
+    )
+
+
+def layer_backward(
+    tiles: Tiles,
+    h: Tensor,
+    summed: Tensor,
+    row_scale: Tensor,
+    sums: Tensor,
+    h_next: Tensor,
+    d_h: Tensor,
+    d_messages: Tensor | None,
+    packed: Tensor,
+    grads: Tensor,
+) -> Tensor:
+    """Turn the gradient `d_h` of a layer's result into that of its input, in place; return that of the normal sums.
+
+    `d_messages` is the gradient of the messages that the result `h_next` was sent as. [N, S, F].
+    """
+    d_sum, d_first, d_normal = torch.empty_like(d_h), torch.empty_like(d_h), torch.empty_like(d_h)
+    has_next = d_messages is not None
+    d_messages = d_h if d_messages is None else d_messages
+    shared = {"num_splits": sums.shape[1], "num_packed": grads.stride(0), "HAS_NEXT": has_next, "F": h.shape[2]}
+    layer_backward_kernel[(BACKWARD.num_programs,)](
+        *(h, summed, row_scale, sums, d_messages, packed, d_h, d_sum, d_first, d_normal, grads),
+        **tiles.arguments(BACKWARD),
+        **shared,
+    )
+    products_kernel[(PRODUCTS.num_programs,)](
+        *(h, summed, row_scale, sums, h_next, d_messages, packed, d_sum, d_first, grads),
+        **tiles.arguments(PRODUCTS),
+        **shared,
+    )
+    return d_normal
+
+
+def norm_backward(
+    tiles: Tiles,
+    summed: Tensor,
+    row_scale: Tensor,
+    sums: Tensor,
+    packed: Tensor,
+    d_values: Tensor,
+    gradient_scale: Tensor,
+    grads: Tensor,
+) -> None:
+    """Turn the gradient of the normalised sums into that of the neighbour sums, in place. [N, S, F]."""
+    launch = BACKWARD
+    norm_backward_kernel[(launch.num_programs,)](
+        *(summed, row_scale, sums, packed, d_values, gradient_scale, grads),
+        *(tiles.starts, tiles.sizes, tiles.extents, tiles.num_samples, tiles.num_items, sums.shape[1], grads.stride(0)),
+        F=summed.shape[2],
+        ROWS=launch.rows,
+        num_warps=launch.num_warps,
+    )
+
+
+def encode_backward(
+    tiles: Tiles,
+    shape: EncoderShape,
+    x: Tensor,
+    features: Tensor,
+    node_inputs: Tensor,
+    step: Tensor,
+    h: Tensor,
+    d_h: Tensor,
+    d_messages: Tensor,
+    packed: Tensor,
+    grads: Tensor,
+) -> None:
+    """Write the gradient of the encoder and of the first message matrix."""
+    launch = BACKWARD
+    encode_backward_kernel[(launch.num_programs,)](
+        *(x, features, node_inputs, step, h, d_h, d_messages, packed, grads),
+        **tiles.arguments(launch),
+        num_packed=grads.stride(0),
+        **_encoder_arguments(shape),
+        F=h.shape[2],
+    )
+
+
+def neighbor_sum(lists: NeighborLists, values: Tensor, row_scale: Tensor | None = None) -> Tensor:
+    """Sum over each node's neighbours, scaled row by row if asked. Reference: `csr_neighbor_sum`. [N, ...]."""
+    num_rows, num_columns = len(values), values[0].numel()
+    result = torch.empty_like(values)
+    columns = min(NEIGHBOR_COLUMNS, triton.next_power_of_2(num_columns))
+    neighbor_sum_kernel[(num_rows, triton.cdiv(num_columns, columns))](
+        *(values, lists.graph_ids, lists.pointers, lists.neighbors),
+        *(lists.neighbors if lists.weights is None else lists.weights, values if row_scale is None else row_scale),
+        *(result, lists.rows_per_graph, lists.pointers.shape[1], num_columns),
+        HAS_WEIGHTS=lists.weights is not None,
+        HAS_SCALE=row_scale is not None,
+        NEIGHBORS=8,
+        COLUMNS=columns,
+    )
+    return result
+
+
+def _encoder_arguments(shape: EncoderShape) -> dict[str, Any]:
+    return {
+        "num_inputs": shape.num_inputs,
+        "R": shape.num_random_features,
+        "WEIGHTED": shape.weighted,
+        "K": max(16, triton.next_power_of_2(shape.num_inputs)),
+    }
