@@ -137,7 +137,7 @@ def _seconds(function: Callable[[], Tensor], device: torch.device) -> float:
 
 def _kernel_seconds(function: Callable[[], Tensor], repeats: int) -> float:
     """Median time of the Triton kernel on the GPU."""
-    with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+    with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as profiler:  # else it warns of cycles
         for _ in range(repeats):
             function()
         torch.cuda.synchronize()

@@ -22,9 +22,11 @@ def hardware(device: torch.device) -> str:
 
 @cache
 def source_commit() -> str:
-    """The commit of the source tree; of a copy without its history, what DIFFUCO_COMMIT says."""
+    """What DIFFUCO_COMMIT says, for copies without their history or inside another repository; else what git says."""
+    if given := os.environ.get("DIFFUCO_COMMIT"):
+        return given
     command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
-        return os.environ.get("DIFFUCO_COMMIT", "unknown")
+        return "unknown"
