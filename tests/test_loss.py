@@ -10,10 +10,10 @@ from torch.testing import assert_close
 
 import oracle
 from diffuco.diffusion import mean_field
-from diffuco.diffusion.loss import backward_joint_bound, later_costs_advantage, step_cost, surrogate
+from diffuco.diffusion.loss import Steps, backward_joint_bound, later_costs_advantage, step_cost, surrogate
 from diffuco.diffusion.noise import AnnealedNoise, CategoricalNoise, ExponentialNoise, make_noise
 from diffuco.diffusion.randomness import RowRandom, SharedRandom
-from diffuco.diffusion.reverse import ReverseStep, reverse_process
+from diffuco.diffusion.reverse import ReverseStep, predict, reverse_process
 from diffuco.errors import InputError
 from diffuco.graphs.batch import DenseBatch, SparseBatch
 from diffuco.graphs.graph import Graph
@@ -61,14 +61,19 @@ def as_samples(paths: torch.Tensor, num_steps: int) -> list[ReverseStep]:
     return [ReverseStep(num_steps - k, x[k], none, torch.empty(0), x[k + 1]) for k in range(num_steps)]
 
 
+def with_logits(denoiser, batch, path):
+    """The steps of a path side by side, with the denoiser's logits."""
+    logits = (predict(denoiser, batch, taken.x, taken.step, taken.features) for taken in path)
+    return Steps.join([taken._replace(logits=values) for taken, values in zip(path, logits, strict=True)])
+
+
 def path_terms(denoiser, problem, noise, batch, steps, temperature):
     """Per path: log q of each step and cost of each step, [T, B, S] each."""
     log_q, costs = [], []
     for taken in steps:
-        step = torch.full((taken.x.shape[1],), taken.step)
-        logits = denoiser(batch, taken.x, step, taken.features)
-        log_q.append(batch.graph_sum(mean_field.log_prob(logits, taken.next_x)))
-        costs.append(step_cost(problem, noise, batch, taken.x, logits, step, temperature).total)
+        joined = with_logits(denoiser, batch, [taken])
+        log_q.append(batch.graph_sum(mean_field.log_prob(joined.logits, taken.next_x)))
+        costs.append(step_cost(problem, noise, batch, joined, temperature).total)
     return torch.stack(log_q), torch.stack(costs)
 
 
@@ -125,7 +130,8 @@ def gradient_of_estimate(denoiser, problem, noise, graph, paths, temperature):
         likelihood = (log_q.sum(0) - graph.num_nodes * np.log(2)).sum(1).exp()  # of all paths of a group
         advantages = later_costs_advantage(costs)
     assert_close(likelihood.sum().item(), 1.0)
-    per_group = surrogate(denoiser, problem, noise, batch, steps, advantages, temperature)
+    joined = with_logits(denoiser, batch, steps)
+    per_group = surrogate(batch, joined, step_cost(problem, noise, batch, joined, temperature).total, advantages)
     return torch.autograd.grad((likelihood * per_group).sum(), denoiser.table)[0]
 
 

@@ -8,8 +8,8 @@ The states of a path are constants for the gradient, so with the later costs kno
 
     gradient = E[ sum_t  grad cost_t + (sum of costs after t - baseline) * grad log q(X_{t-1} | X_t) ]
 
-and the steps do not depend on each other: roll out once without gradients, keep the states, then differentiate any
-number of steps at a time. Memory does not grow with the number of steps.
+and the steps do not depend on each other: roll out once, then differentiate all steps at once or, computing the network
+again from the states of the path, some at a time, so that memory does not grow with the number of steps.
 
 Legend: B graphs, N rows, S samples, C steps of one chunk.
 """
@@ -23,7 +23,7 @@ from torch import Tensor
 from diffuco.diffusion import mean_field
 from diffuco.diffusion.noise import Noise, Temperature
 from diffuco.diffusion.randomness import RandomSource
-from diffuco.diffusion.reverse import Denoiser, ReverseStep, reverse_process
+from diffuco.diffusion.reverse import Denoiser, ReverseStep, predict, reverse_process
 from diffuco.graphs.batch import Batch
 from diffuco.problems import Problem
 
@@ -44,16 +44,14 @@ class StepCost(NamedTuple):
         return self.entropy + self.noise + self.energy
 
 
-def step_cost(
-    problem: Problem, noise: Noise, batch: Batch, x: Tensor, logits: Tensor, step: Tensor, temperature: Temperature
-) -> StepCost:
-    """The cost of reverse steps given their X_t; `step` is [S], so that samples may stand at different steps."""
-    probs = logits.sigmoid()
+def step_cost(problem: Problem, noise: Noise, batch: Batch, steps: "Steps", temperature: Temperature) -> StepCost:
+    """The cost of reverse steps given their X_t, each [B, C * S]."""
+    probs = steps.logits.sigmoid()
     energy = problem.energy(batch, probs)
     return StepCost(
-        entropy=-temperature * batch.graph_sum(mean_field.entropy(logits)),
-        noise=noise.expected_cost(batch, x, probs, energy, step, temperature),
-        energy=torch.where(step == 1, energy, 0.0),
+        entropy=-temperature * batch.graph_sum(mean_field.entropy(steps.logits)),
+        noise=noise.expected_cost(batch, steps.x, probs, energy, steps.step, temperature),
+        energy=torch.where(steps.step == 1, energy, 0.0),
     )
 
 
@@ -69,29 +67,38 @@ def leave_one_out(values: Tensor) -> Tensor:
     return (values - values.mean(1, keepdim=True)) * (num_samples / (num_samples - 1))
 
 
-def surrogate(
-    denoiser: Denoiser,
-    problem: Problem,
-    noise: Noise,
-    batch: Batch,
-    path: list[ReverseStep],
-    advantages: Tensor,
-    temperature: Temperature,
-) -> Tensor:
+class Steps(NamedTuple):
+    """Some reverse steps of a path side by side, as if they were samples."""
+
+    step: Tensor
+    """t of every column [C * S]."""
+    x: Tensor
+    """X_t [N, C * S]."""
+    logits: Tensor
+    """Of q(X_{t-1} | X_t) [N, C * S]."""
+    next_x: Tensor
+    """X_{t-1} [N, C * S]."""
+
+    @classmethod
+    def join(cls, path: list[ReverseStep]) -> "Steps":
+        """Put steps side by side."""
+        step = [torch.full((taken.x.shape[1],), taken.step, device=taken.x.device) for taken in path]
+        return cls(
+            torch.cat(step),
+            torch.cat([taken.x for taken in path], dim=1),
+            torch.cat([taken.logits for taken in path], dim=1),
+            torch.cat([taken.next_x for taken in path], dim=1),
+        )
+
+
+def surrogate(batch: Batch, steps: Steps, cost: Tensor, advantages: Tensor) -> Tensor:
     """Per graph, the function of the parameters whose gradient these steps contribute to the loss. [B].
 
-    `advantages` [C, B, S] holds, per step, the later costs minus their baseline.
+    `cost` is cost_t [B, C * S], and `advantages` [C, B, S] holds, per step, the later costs minus their baseline.
     """
-    num_samples = path[0].x.shape[1]
-    x = torch.cat([step.x for step in path], dim=1)  # [N, C * S]
-    next_x = torch.cat([step.next_x for step in path], dim=1)
-    features = torch.cat([step.features for step in path], dim=1)
-    step = torch.cat([torch.full((num_samples,), step.step, device=x.device) for step in path])
-    logits = denoiser(batch, x, step, features)
-    cost = step_cost(problem, noise, batch, x, logits, step, temperature).total  # [B, C * S]
-    log_q = batch.graph_sum(mean_field.log_prob(logits, next_x))
+    log_q = batch.graph_sum(mean_field.log_prob(steps.logits, steps.next_x))
     weights = advantages.transpose(0, 1).reshape(cost.shape)
-    return (cost + weights * log_q).sum(1) / num_samples
+    return (cost + weights * log_q).sum(1) / advantages.shape[2]
 
 
 def backward_joint_bound(
@@ -108,21 +115,30 @@ def backward_joint_bound(
 ) -> StepCost:
     """Add the gradient of the loss to the denoiser's parameters; return the loss terms, averaged over the graphs.
 
-    `steps_per_chunk` bounds memory: so many steps are differentiated at once (None: all). The gradient is the same.
+    `steps_per_chunk` bounds memory: so many steps are differentiated at once (None: all). The gradient is the same, but
+    then the network has to be computed again for every chunk.
     `num_graphs` is what sums over graphs are divided by, where this batch is a part of a larger one.
     """
     num_graphs = num_graphs or batch.num_graphs
-    with torch.no_grad():
-        path, costs = [], []
-        for taken in reverse_process(denoiser, batch, range(noise.num_steps, 0, -1), num_samples, random):
-            step = torch.full((num_samples,), taken.step, device=batch.device)
-            costs.append(step_cost(problem, noise, batch, taken.x, taken.logits, step, temperature))
-            path.append(taken)
-        advantages = later_costs_advantage(torch.stack([cost.total for cost in costs]))
-    for chunk in _chunks(len(path), steps_per_chunk or len(path)):
-        contribution = surrogate(denoiser, problem, noise, batch, path[chunk], advantages[chunk], temperature)
+    chunks = list(_chunks(noise.num_steps, steps_per_chunk or noise.num_steps))
+    in_one = len(chunks) == 1
+    with torch.set_grad_enabled(in_one):
+        path = list(reverse_process(denoiser, batch, range(noise.num_steps, 0, -1), num_samples, random))
+        parts = [Steps.join(path[chunk]) for chunk in chunks]
+        costs = [step_cost(problem, noise, batch, steps, temperature) for steps in parts]
+    by_step = torch.cat(
+        [cost.total.detach().view(batch.num_graphs, -1, num_samples) for cost in costs], dim=1
+    )  # [B, T, S]
+    advantages = later_costs_advantage(by_step.transpose(0, 1))
+    for chunk, steps, cost in zip(chunks, parts, costs, strict=True):
+        if not in_one:
+            again = (predict(denoiser, batch, taken.x, taken.step, taken.features) for taken in path[chunk])
+            steps = steps._replace(logits=torch.cat(list(again), dim=1))
+            cost = step_cost(problem, noise, batch, steps, temperature)
+        contribution = surrogate(batch, steps, cost.total, advantages[chunk])
         (contribution.sum() / num_graphs).backward()  # type: ignore[no-untyped-call]
-    return StepCost(*(torch.stack(terms).sum() / (num_graphs * num_samples) for terms in zip(*costs, strict=True)))
+    terms = zip(*costs, strict=True)
+    return StepCost(*(torch.cat(parts, dim=1).detach().sum() / (num_graphs * num_samples) for parts in terms))
 
 
 def later_costs_advantage(costs: Tensor) -> Tensor:

@@ -40,6 +40,11 @@ class ReverseStep(NamedTuple):
     """X_{t-1} [N, S]."""
 
 
+def predict(denoiser: Denoiser, batch: Batch, x: Tensor, step: int, features: Tensor) -> Tensor:
+    """Logits of q(X_{t-1} | X_t) when all samples stand at the same step. [N, S] -> [N, S]."""
+    return denoiser(batch, x, torch.full((x.shape[1],), step, device=x.device), features)
+
+
 def reverse_process(
     denoiser: Denoiser, batch: Batch, steps: Iterable[int], num_samples: int, random: RandomSource
 ) -> Iterator[ReverseStep]:
@@ -48,7 +53,7 @@ def reverse_process(
     x = mean_field.sample(torch.zeros_like(uniform), uniform)
     for step in steps:
         features = random.normal(batch, num_samples, denoiser.num_random_features)
-        logits = denoiser(batch, x, torch.full((num_samples,), step, device=batch.device), features)
+        logits = predict(denoiser, batch, x, step, features)
         next_x = mean_field.sample(logits, random.uniform(batch, num_samples))
         yield ReverseStep(step, x, features, logits, next_x)
         x = next_x

@@ -56,13 +56,18 @@ def pick_engine(name: str, config: GnnConfig, device: torch.device) -> str:
     return name
 
 
-def accelerate(model: Gnn, weights: FlatWeights, engine: str) -> "Gnn | MixedPrecisionDenoiser | FusedGnn":
-    """A network on its device, with its flat weights, as an engine computes it."""
+def accelerate(
+    model: Gnn, weights: FlatWeights, engine: str, *, calls_at_once: int = 1
+) -> "Gnn | MixedPrecisionDenoiser | FusedGnn":
+    """A network on its device, with its flat weights, as an engine computes it.
+
+    `calls_at_once` of its calls will be differentiated together.
+    """
     if engine == "fused":
         # Imported here: not every platform has Triton, and importing it takes time.
         from diffuco.model.fused import FusedGnn
 
-        return FusedGnn(model, weights)
+        return FusedGnn(model, weights, calls_at_once=calls_at_once)
     if engine == "compiled":
         for part in (*model.layers, model.head):
             part.compile(dynamic=False)

@@ -7,13 +7,12 @@ Legend: B graphs, N rows, P padded nodes per graph, S samples, F hidden features
 
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from diffuco import ops
 from diffuco.graphs.batch import Batch, DenseBatch
 from diffuco.model.gnn import Gnn, weight_scale
 from diffuco.model.weights import FlatWeights
@@ -21,12 +20,20 @@ from diffuco.ops import triton_gnn as kernels
 
 
 class FusedGnn:
-    """A denoiser with the weights of a `Gnn`."""
+    """A denoiser with the weights of a `Gnn`.
 
-    def __init__(self, model: Gnn, weights: FlatWeights, dtype: torch.dtype = torch.float16) -> None:
+    Calls made with gradients are differentiated together: what they return must go into the same backward pass, and
+    `calls_at_once` of them fit in memory that is taken at the first.
+    """
+
+    def __init__(
+        self, model: Gnn, weights: FlatWeights, *, calls_at_once: int = 1, dtype: torch.dtype = torch.float16
+    ) -> None:
         self.config = model.config
         self.weights = weights
+        self.calls_at_once = calls_at_once
         self.dtype = dtype
+        self.recording: Recording | None = None
         self.layout = Layout(model)
         self._last: tuple[weakref.ref[Batch], Neighborhood] | None = None
 
@@ -39,12 +46,13 @@ class FusedGnn:
         """Logits [N, S] of states [N, S] at steps [S], given random features [N, S, R]."""
         if not x.numel():
             return torch.zeros_like(x)
-        inputs = Inputs(x.contiguous(), step, features.contiguous(), self._neighborhood(batch))
-        vector = self.weights.vector
-        if torch.is_grad_enabled() and vector.requires_grad:
-            logits: Tensor = _FusedNetwork.apply(vector, self, inputs)  # type: ignore[no-untyped-call]
-            return logits
-        return Pass(self, inputs).forward(keep=False)
+        call = Call(x.contiguous(), step, features.contiguous(), self._neighborhood(batch))
+        if not torch.is_grad_enabled():
+            return forward(self, self.layout.pack(self.weights.vector), call)
+        if self.recording is None or not self.recording.takes(call):
+            self.recording = Recording(self, self.layout.pack(self.weights.vector), call)
+        logits: Tensor = _RecordedCall.apply(self.recording.packed, self.recording, call)  # type: ignore[no-untyped-call]
+        return logits
 
     def _neighborhood(self, batch: Batch) -> "Neighborhood":
         # The steps of a process share one batch: what is made of it is kept until the next one comes.
@@ -54,24 +62,65 @@ class FusedGnn:
 
 
 class Layout:
-    """Where the kernels want each parameter: as vector and matrices [in, out] in the order they read them."""
+    """How the kernels want the weights: in the order they read them, matrices as [in, out], norms folded."""
 
     def __init__(self, model: Gnn) -> None:
         at = FlatWeights.positions(model)
-        features = model.config.num_hidden
+        self.num_layers, self.num_hidden = model.config.num_layers, model.config.num_hidden
         self.num_inputs = at["encode_node.weight"].shape[1] + 1 + model.config.num_steps
         parts = [at["encode_node.weight"].T, at["encode_node.bias"], at["encode_step.weight"].T]
-        for layer in range(model.config.num_layers):
+        for layer in range(self.num_layers):
             own = {name: at[f"layers.{layer}.{name}"] for name in _LAYER_NAMES}
             first = own["node_mlp.0.weight"]
-            parts += [own["message.weight"].T, own["skip.weight"].T, first[:, :features].T, first[:, features:].T]
-            parts += [own["node_mlp.3.weight"].T, *(own[name] for name in _LAYER_VECTORS)]
+            halves = first[:, : self.num_hidden].T, first[:, self.num_hidden :].T
+            parts += [own["message.weight"].T, own["skip.weight"].T, *halves, own["node_mlp.3.weight"].T]
+            parts += [own[name] for name in _LAYER_VECTORS]
         parts += [at["head.0.weight"].T, at["head.3.weight"].T, *(at[f"head.{name}"] for name in _HEAD_VECTORS)]
         self.order = torch.cat([part.reshape(-1) for part in parts]).to(next(model.parameters()).device)
-        self.inverse = self.order.argsort()
-        self.first_layer = self.num_inputs * features
-        self.layer_size = (kernels.LAYER_MATRICES.value * features + kernels.LAYER_VECTORS.value) * features
-        self.head = self.first_layer + model.config.num_layers * self.layer_size
+        self.first_layer = self.num_inputs * self.num_hidden
+        lines = kernels.LAYER_MATRICES.value * self.num_hidden + kernels.LAYER_VECTORS.value
+        self.layer_size = lines * self.num_hidden
+        self.head = self.first_layer + self.num_layers * self.layer_size
+
+    def pack(self, vector: Tensor) -> Tensor:
+        """Arrange the flat weights, and fold the scale and shift of every norm into what follows it.
+
+        For y = (standard * scale + shift) W + bias that is the matrix scale * W and the bias shift W + bias. Plain torch
+        operations, so that autograd leads the gradient of what is packed back to the weights.
+        """
+        size = self.num_hidden
+        ordered = vector.index_select(0, self.order)
+        sizes = [self.first_layer, self.num_layers * (5 * size + len(_LAYER_VECTORS)) * size]
+        encoder, layers, head = torch.split(ordered, [*sizes, len(ordered) - sum(sizes)])
+        layers = layers.view(self.num_layers, -1)
+        matrices = layers[:, : 5 * size**2].view(-1, 5, size, size)
+        first_bias, first_scale, first_shift, second_bias, scale, shift, mean_share, sum_scale, sum_shift = (
+            layers[:, 5 * size**2 :].view(-1, len(_LAYER_VECTORS), size).unbind(1)
+        )
+        # A layer's input has been through the norm of the layer before.
+        scale_before = torch.cat([torch.ones_like(scale[:1]), scale[:-1]])
+        shift_before = torch.cat([torch.zeros_like(shift[:1]), shift[:-1]])
+        matrices, moved = _fold(
+            matrices,
+            torch.stack([scale_before, scale_before, scale_before, sum_scale, first_scale], 1),
+            torch.stack([shift_before, shift_before, shift_before, sum_shift, first_shift], 1),
+        )
+        biases = [moved[:, 0], moved[:, 1], first_bias + moved[:, 2] + moved[:, 3], second_bias + moved[:, 4]]
+        layers = torch.cat([matrices.flatten(1), torch.stack([*biases, mean_share], 1).flatten(1)], 1)
+        vectors, bias = head[2 * size**2 : -1].view(-1, size), head[-1:]
+        matrices, moved = _fold(
+            head[: 2 * size**2].view(2, size, size),
+            torch.stack([scale[-1], vectors[1]]),
+            torch.stack([shift[-1], vectors[2]]),
+        )
+        head_vectors = [vectors[0] + moved[0], vectors[3] + moved[1], vectors[4] * vectors[6]]
+        head_bias = bias + (vectors[5] * vectors[6]).sum()
+        return torch.cat([encoder, layers.flatten(), matrices.flatten(), *head_vectors, head_bias])
+
+
+def _fold(matrices: Tensor, scale: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
+    """Scaled matrices, and what a shift before them adds to the bias after. [..., F, F], [..., F], [..., F]."""
+    return scale[..., None] * matrices, (shift[..., None, :] @ matrices)[..., 0, :]
 
 
 _LAYER_VECTORS = (
@@ -96,14 +145,31 @@ class Neighborhood:
     """Most rows of a graph."""
     node_inputs: Tensor
     """[N] node weights as the encoder sees them."""
-    sum: Callable[[Tensor], Tensor]
-    """Sum over each node's neighbours. [N, S, F] -> [N, S, F]."""
+    sum: Callable[[Tensor, Tensor], None]
+    """Write the sum over each node's neighbours. [N, S, F] -> [N, S, F]."""
     row_scale: Tensor
     """[N] what such a sum still has to be multiplied with: 1 / sqrt(degree), or 1 where that was done."""
-    sum_gradient: Callable[[Tensor], Tensor]
+    sum_gradient: Callable[[Tensor, Tensor], None]
     """The transpose of `sum` but for the scale, for the gradient times `gradient_scale`. [N, S, F] -> [N, S, F]."""
     gradient_scale: Tensor
     """[N] the scale of the whole sum."""
+
+    def tiles(self, num_samples: int) -> kernels.Tiles:
+        """The work of the kernels for so many samples."""
+        return kernels.Tiles(self.starts, self.sizes, self.extents, self.largest, num_samples)
+
+    def repeated(self, times: int) -> "Neighborhood":
+        """The same graphs several times, one after the other; sums still take one time's rows."""
+        first_rows = torch.arange(times, device=self.starts.device)[:, None] * len(self.row_scale)
+        return replace(
+            self,
+            starts=(first_rows + self.starts).flatten(),
+            sizes=self.sizes.repeat(times),
+            extents=self.extents.repeat(times),
+            node_inputs=self.node_inputs.repeat(times),
+            row_scale=self.row_scale.repeat(times),
+            gradient_scale=self.gradient_scale.repeat(times),
+        )
 
 
 def neighborhood(batch: Batch, weighted: bool, dtype: torch.dtype) -> Neighborhood:
@@ -117,9 +183,9 @@ def neighborhood(batch: Batch, weighted: bool, dtype: torch.dtype) -> Neighborho
         # Scaled before it is rounded: a hub's sum may be out of float16's range.
         return Neighborhood(
             *(batch.row_starts, batch.sizes, batch.extents, batch.largest, node_inputs),
-            sum=lambda values: kernels.neighbor_sum(lists, values, whole_scale),
+            sum=lambda values, out: kernels.neighbor_sum(lists, values, out, whole_scale),
             row_scale=torch.ones_like(whole_scale),
-            sum_gradient=lambda values: kernels.neighbor_sum(lists, values),
+            sum_gradient=lambda values, out: kernels.neighbor_sum(lists, values, out),
             gradient_scale=whole_scale,
         )
     assert isinstance(batch, DenseBatch)
@@ -128,16 +194,21 @@ def neighborhood(batch: Batch, weighted: bool, dtype: torch.dtype) -> Neighborho
         matrix = (batch.weights / scale.view(batch.num_graphs, -1)[:, :1, None]).to(dtype)
     else:
         matrix, per_degree = batch.matrix(dtype), per_degree / scale
+
+    def dense_sum(values: Tensor, out: Tensor) -> None:
+        columns = values[0].numel()
+        torch.bmm(matrix, values.view(*matrix.shape[:2], columns), out=out.view(*matrix.shape[:2], columns))
+
     return Neighborhood(
         *(batch.row_starts, batch.sizes, batch.extents, batch.largest, node_inputs),
-        sum=lambda values: ops.dense_neighbor_sum(values, matrix),
+        sum=dense_sum,
         row_scale=per_degree,
-        sum_gradient=lambda values: ops.dense_neighbor_sum(values, matrix),
+        sum_gradient=dense_sum,
         gradient_scale=per_degree,
     )
 
 
-class Inputs(NamedTuple):
+class Call(NamedTuple):
     """What one call of the network sees."""
 
     x: Tensor
@@ -146,95 +217,138 @@ class Inputs(NamedTuple):
     near: Neighborhood
 
 
-class Saved(NamedTuple):
-    """What the backward pass of one layer needs."""
+class Recording:
+    """Activations of several calls side by side, so that one backward pass serves them all.
 
-    h: Tensor
-    summed: Tensor
-    sums: Tensor
+    A call is a slot, C of them fit; to the backward kernels the graphs of all slots are one batch.
+    """
 
-
-class Pass:
-    """One forward pass and, if it kept what is needed, the backward pass to it."""
-
-    def __init__(self, network: FusedGnn, inputs: Inputs) -> None:
-        self.network, self.inputs = network, inputs
-        self.layout, self.near = network.layout, inputs.near
-        self.packed = network.weights.vector.detach()[self.layout.order]
-        self.tiles = kernels.Tiles(
-            self.near.starts, self.near.sizes, self.near.extents, self.near.largest, inputs.x.shape[1]
+    def __init__(self, network: FusedGnn, packed: Tensor, first: Call) -> None:
+        config, capacity, near = network.config, network.calls_at_once, first.near
+        num_rows, num_samples = first.x.shape
+        shape = (config.num_layers, capacity, num_rows, num_samples, config.num_hidden)
+        options: dict[str, Any] = {"dtype": network.dtype, "device": first.x.device}
+        self.network, self.packed, self.near = network, packed, near
+        self.h = torch.empty(shape[0] + 1, *shape[1:], **options)
+        self.summed = torch.empty(shape, **options)
+        self.kept = kernels.Kept(
+            torch.empty(shape, **options),
+            torch.empty(shape, dtype=torch.int8, device=first.x.device),
+            torch.empty(*shape[:-1], 3, device=first.x.device),
         )
-        self.saved: list[Saved] = []
+        tiles = near.tiles(num_samples)
+        sums_shape = (tiles.num_items, kernels.num_splits(tiles), 2, config.num_hidden)
+        self.sums = torch.empty(*shape[:2], *sums_shape, device=first.x.device)
+        self.d_logits = torch.zeros(capacity, num_rows, num_samples, device=first.x.device)
+        self.calls: list[Call] = []
+        self.num_returned = 0
 
-    def forward(self, *, keep: bool) -> Tensor:
-        """Logits [N, S]."""
-        network, tiles = self.network, self.tiles
-        shape = (*self.inputs.x.shape, network.config.num_hidden)
-        h, messages = self._empty(shape), self._empty(shape)
-        kernels.encode(tiles, *self._encoder_inputs(), self._params(0), h, messages)
-        for layer in range(network.config.num_layers):
-            summed = self.near.sum(messages)
-            sums = kernels.graph_sums(tiles, summed, self.near.row_scale)
-            if keep:
-                self.saved.append(Saved(h, summed, sums))
-            is_last = layer == network.config.num_layers - 1
-            h_next, messages = self._empty(shape), h if is_last else self._empty(shape)
-            kernels.layer(
-                tiles, h, summed, self.near.row_scale, sums, self._layer(layer), h_next, messages, has_next=not is_last
-            )
-            h = h_next
-        if keep:
-            self.result = h
-        return kernels.head(tiles, h, self._params(self.layout.head))
+    def takes(self, call: Call) -> bool:
+        """Whether another call has its place here."""
+        if 0 < self.num_returned < len(self.calls):
+            raise RuntimeError("some calls of the network were differentiated without the others; take them together")
+        is_open = not self.num_returned and len(self.calls) < len(self.d_logits)
+        return is_open and call.near is self.near and call.x.shape == self.d_logits.shape[1:]
 
-    def backward(self, d_logits: Tensor) -> Tensor:
-        """Gradient of the flat weights."""
-        network, tiles, near = self.network, self.tiles, self.near
-        layout = self.layout
-        grads = kernels.partial_gradients(self.packed)
+    def backward(self) -> Tensor:
+        """Gradient of the packed weights from the gradients of all calls' logits."""
+        network, layout, near = self.network, self.network.layout, self.near.repeated(len(self.calls))
+        tiles = near.tiles(self.d_logits.shape[2])
+        packed = self.packed.detach()
+        grads = kernels.partial_gradients(packed)
+        d_logits = self._used(self.d_logits)
         scale = kernels.gradient_scale(d_logits)
-        d_h = torch.empty_like(self.result)
-        head_grads = grads[:, layout.head :]
-        kernels.head_backward(tiles, self.result, d_logits, scale, self._params(layout.head), d_h, head_grads)
-        h_next, d_messages = self.result, None
+        h_next = self._used(self.h[-1])
+        d_h = torch.empty_like(h_next)
+        kernels.head_backward(tiles, h_next, d_logits, scale, packed[layout.head :], d_h, grads[:, layout.head :])
+        d_messages = None
         for layer in reversed(range(network.config.num_layers)):
-            h, summed, sums = self.saved.pop()
-            own_grads = grads[:, layout.first_layer + layer * layout.layer_size :]
+            h, summed, sums = self._used(self.h[layer]), self._used(self.summed[layer]), self._used(self.sums[layer])
+            kept = kernels.Kept(*(self._used(values[layer]) for values in self.kept))
+            first = layout.first_layer + layer * layout.layer_size
+            own, own_grads = packed[first:], grads[:, first:]
             d_normal = kernels.layer_backward(
-                *(tiles, h, summed, near.row_scale, sums, h_next, d_h, d_messages, self._layer(layer), own_grads)
+                tiles, h, summed, near.row_scale, sums, kept, h_next, d_h, d_messages, own, own_grads
             )
-            kernels.norm_backward(
-                *(tiles, summed, near.row_scale, sums, self._layer(layer), d_normal, near.gradient_scale, own_grads)
-            )
-            d_messages = near.sum_gradient(d_normal)
+            kernels.norm_backward(tiles, summed, near.row_scale, sums, own, d_normal, near.gradient_scale, own_grads)
+            d_messages = torch.empty_like(d_normal)
+            slots = zip(d_normal.chunk(len(self.calls)), d_messages.chunk(len(self.calls)), strict=True)
+            for values, out in slots:
+                near.sum_gradient(values, out)
             h_next = h
         assert d_messages is not None
-        kernels.encode_backward(*(tiles, *self._encoder_inputs(), h_next, d_h, d_messages, self._params(0), grads))
-        gradient = grads.sum(0)[layout.inverse] / scale
+        inputs = encoder_inputs(network, near, self.calls)
+        kernels.encode_backward(tiles, *inputs, h_next, d_h, d_messages, packed, grads)
+        gradient = grads.sum(0) / scale
         # A gradient out of range is no gradient: such a step leaves the weights to the optimiser's momentum.
         return torch.where(gradient.isfinite().all(), gradient, 0.0)
 
-    def _empty(self, shape: tuple[int, ...]) -> Tensor:
-        return torch.empty(shape, dtype=self.network.dtype, device=self.packed.device)
-
-    def _params(self, first: int) -> Tensor:
-        return self.packed[first:]
-
-    def _layer(self, index: int) -> Tensor:
-        return self._params(self.layout.first_layer + index * self.layout.layer_size)
-
-    def _encoder_inputs(self) -> tuple[kernels.EncoderShape, Tensor, Tensor, Tensor, Tensor]:
-        config = self.network.config
-        shape = kernels.EncoderShape(self.layout.num_inputs, config.num_random_features, config.weighted)
-        return shape, self.inputs.x, self.inputs.features, self.near.node_inputs, self.inputs.step
+    def _used(self, values: Tensor) -> Tensor:
+        """The slots of all calls as one batch. [C, N, ...] -> [calls * N, ...]."""
+        return values[: len(self.calls)].flatten(0, 1)
 
 
-class _FusedNetwork(torch.autograd.Function):
+def forward(network: FusedGnn, packed: Tensor, call: Call, recording: Recording | None = None) -> Tensor:
+    """Logits [N, S]; a recording gets what it needs in its next slot."""
+    near, layout = call.near, network.layout
+    tiles = near.tiles(call.x.shape[1])
+    slot = 0 if recording is None else len(recording.calls)
+    shape = (*call.x.shape, network.config.num_hidden)
+
+    def empty() -> Tensor:
+        return torch.empty(shape, dtype=network.dtype, device=packed.device)
+
+    h = empty() if recording is None else recording.h[0, slot]
+    messages = empty()
+    kernels.encode(tiles, *encoder_inputs(network, near, [call]), packed, h, messages)
+    for layer in range(network.config.num_layers):
+        if recording is None:
+            summed, h_next, kept = empty(), empty(), None
+            sums = torch.empty(tiles.num_items, kernels.num_splits(tiles), 2, shape[2], device=packed.device)
+        else:
+            summed, h_next, sums = (
+                recording.summed[layer, slot],
+                recording.h[layer + 1, slot],
+                recording.sums[layer, slot],
+            )
+            kept = kernels.Kept(*(values[layer, slot] for values in recording.kept))
+        near.sum(messages, summed)
+        kernels.graph_sums(tiles, summed, near.row_scale, sums)
+        next_messages = empty() if layer + 1 < network.config.num_layers else None
+        own = packed[layout.first_layer + layer * layout.layer_size :]
+        kernels.layer(tiles, h, summed, near.row_scale, sums, own, h_next, next_messages, kept)
+        h = h_next
+        if next_messages is not None:
+            messages = next_messages
+    if recording is not None:
+        recording.calls.append(call)
+    return kernels.head(tiles, h, packed[layout.head :])
+
+
+def encoder_inputs(
+    network: FusedGnn, near: Neighborhood, calls: list[Call]
+) -> tuple[kernels.EncoderShape, Tensor, Tensor, Tensor, Tensor]:
+    """What the encoder's kernels read, of one call or of several side by side."""
+    config = network.config
+    shape = kernels.EncoderShape(network.layout.num_inputs, config.num_random_features, config.weighted)
+    num_samples = calls[0].x.shape[1]
+    step = torch.stack([call.step for call in calls])[:, None].expand(-1, len(near.starts) // len(calls), num_samples)
+    x, features = torch.cat([call.x for call in calls]), torch.cat([call.features for call in calls])
+    return shape, x, features, near.node_inputs, step.contiguous()
+
+
+class _RecordedCall(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, vector: Tensor, network: FusedGnn, inputs: Inputs) -> Tensor:
-        ctx.run = Pass(network, inputs)
-        return ctx.run.forward(keep=True)
+    def forward(ctx: Any, packed: Tensor, recording: Recording, call: Call) -> Tensor:
+        ctx.recording, ctx.slot = recording, len(recording.calls)
+        return forward(recording.network, packed.detach(), call, recording)
 
     @staticmethod
-    def backward(ctx: Any, d_logits: Tensor) -> tuple[Tensor, None, None]:
-        return ctx.run.backward(d_logits.contiguous()), None, None
+    def backward(ctx: Any, d_logits: Tensor) -> tuple[Tensor | None, None, None]:
+        recording: Recording = ctx.recording
+        recording.d_logits[ctx.slot] = d_logits
+        recording.num_returned += 1
+        if recording.num_returned < len(recording.calls):
+            return None, None, None
+        recording.network.recording = None
+        return recording.backward(), None, None

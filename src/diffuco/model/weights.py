@@ -31,7 +31,7 @@ class FlatWeights:
     @staticmethod
     def _views(vector: Tensor, model: nn.Module) -> list[Tensor]:
         parameters = list(model.parameters())
-        parts = vector.split([parameter.numel() for parameter in parameters])
+        parts = torch.split(vector, [parameter.numel() for parameter in parameters])
         return [part.view(parameter.shape) for part, parameter in zip(parts, parameters, strict=True)]
 
     @staticmethod

@@ -25,7 +25,7 @@ class CapturedCalls:
         self.seen: set[Hashable] = set()
         self.recordings: dict[Hashable, _Recording] = {}
         if device.type == "cuda":
-            self.stream = torch.cuda.Stream(device)
+            self.stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
             self.pool = torch.cuda.graph_pool_handle()
 
     def __call__(self, key: Hashable, *inputs: Tensor, seed: int) -> Any:

@@ -1,18 +1,21 @@
 """The network's row-wise chains as Triton kernels, forward and backward; the reference is `model.gnn`.
 
-Between two neighbour sums a layer only needs the rows of one tile, so everything there is one kernel: normalise the sum,
-node MLP, skip, layer norm, and the message product of the next layer. A tile is `ROWS` nodes of one graph and one
-sample. Programs are persistent: they read the weights once and walk over tiles. The backward kernels compute the chain
-again from its two inputs instead of storing it, and each program keeps the gradient of the weights in registers until
-its last tile; the programs' gradients are summed at the end, in a fixed order, so that a run can be repeated exactly.
+Between two neighbour sums a layer only needs the rows of one tile, so everything there is one kernel: normalise the
+sum, node MLP, skip, layer norm, and the message product of the next layer. A tile is `ROWS` nodes of one graph and one
+sample. Programs are persistent: they read the weights once and walk over tiles. In the backward kernels each program
+keeps the gradient of the weights in registers until its last tile; the programs' gradients are summed at the end, in a
+fixed order, so that a run can be repeated exactly.
 
 Activations and their gradients are float16: it keeps three bits more than bfloat16, activations have range to spare
 after a norm, and gradients are scaled by a power of two that brings the largest of the logits to `LARGEST_GRADIENT`.
 Sums, norms and the gradient of the weights are float32. A kernel takes the type of its buffers, so float32 buffers give
 float32 arithmetic.
 
+Scales and shifts of norms are folded into the matrices and biases that follow them (`model.fused`), so that a norm is
+nothing but "mean 0, variance 1" here.
+
 Legend: B graphs, S samples per graph, F features, tile rows are nodes; node tensors are [N, S, F]. A packed layer is 5
-matrices [in, out] (MESSAGE, SKIP, FIRST_H, FIRST_A, SECOND), then 9 vectors.
+matrices [in, out], then 5 vectors; a packed head is 2 matrices, 3 vectors and one number.
 """
 
 from typing import Any, NamedTuple
@@ -25,14 +28,11 @@ from torch import Tensor
 from diffuco.ops.adjacency import NeighborLists
 
 MESSAGE, SKIP, FIRST_H, FIRST_A, SECOND = (tl.constexpr(index) for index in range(5))
-"""Matrices of a packed layer: of the messages, the skip connection, the MLP's first (both halves) and second product."""
-FIRST_BIAS, FIRST_SCALE, FIRST_SHIFT, SECOND_BIAS, SCALE, SHIFT, MEAN_SHARE, SUM_SCALE, SUM_SHIFT = (
-    tl.constexpr(index) for index in range(9)
-)
-"""Vectors of a packed layer: biases and norms of the chain, then GraphNorm's."""
-LAYER_MATRICES, LAYER_VECTORS = tl.constexpr(5), tl.constexpr(9)
-HEAD_MATRICES, HEAD_VECTORS = tl.constexpr(2), tl.constexpr(7)
-"""A packed head: two matrices; their biases and norms and the last product as vectors; one bias."""
+"""Matrices of a packed layer: messages, skip connection, the MLP's first product (two halves) and its second."""
+MESSAGE_BIAS, SKIP_BIAS, FIRST_BIAS, SECOND_BIAS, MEAN_SHARE = (tl.constexpr(index) for index in range(5))
+"""Vectors of a packed layer: biases, and the share of the mean that GraphNorm removes."""
+LAYER_MATRICES, LAYER_VECTORS = tl.constexpr(5), tl.constexpr(5)
+HEAD_MATRICES, HEAD_VECTORS = tl.constexpr(2), tl.constexpr(3)
 EPSILON = tl.constexpr(1e-5)
 LARGEST_GRADIENT = 32.0
 """Of a scaled logit. Inside the network gradients have grown a hundredfold at most; float16 ends at 65,504."""
@@ -46,6 +46,8 @@ class Launch(NamedTuple):
     num_warps: int
     num_programs: int
     """Persistent programs."""
+    num_stages: int = 3
+    """How many tiles are loaded ahead, at most."""
 
     def grid(self, tiles: "Tiles") -> tuple[int]:
         """No more programs than tiles."""
@@ -56,8 +58,9 @@ class Launch(NamedTuple):
 FORWARD = Launch(rows=64, num_warps=4, num_programs=132 * 4)
 SUMS = Launch(rows=64, num_warps=4, num_programs=132 * 4)
 BACKWARD = Launch(rows=64, num_warps=4, num_programs=132 * 2)
-PRODUCTS = Launch(rows=64, num_warps=4, num_programs=132 * 2)
-NEIGHBOR_COLUMNS = 512
+PRODUCTS = BACKWARD
+"""The backward kernels have equally many programs, as each fills one line of `partial_gradients`."""
+NEIGHBOR_COLUMNS = 2048
 """Columns of one program of the sparse neighbour sum."""
 
 
@@ -81,7 +84,7 @@ class Tiles(NamedTuple):
 
     def num_blocks(self, rows: int) -> int:
         """Tiles of the largest graph."""
-        return triton.cdiv(self.largest, rows)
+        return -(-self.largest // rows)
 
     def arguments(self, launch: Launch) -> dict[str, Any]:
         """What every kernel that walks over tiles is told."""
@@ -95,6 +98,7 @@ class Tiles(NamedTuple):
             "num_units": self.num_items * num_blocks,
             "ROWS": launch.rows,
             "num_warps": launch.num_warps,
+            "num_stages": launch.num_stages,
         }
 
 
@@ -145,10 +149,11 @@ def _store_vector(
 
 @triton.jit
 def _standardise(values: tl.tensor, F: tl.constexpr) -> Any:
-    """Rows with mean 0 and variance 1, and what they were multiplied with."""
-    centred = values - (tl.sum(values, 1) / F)[:, None]
+    """Rows with mean 0 and variance 1, what they were multiplied with, and what a 0 has become."""
+    mean = (tl.sum(values, 1) / F)[:, None]
+    centred = values - mean
     inverse = tl.rsqrt(tl.sum(centred * centred, 1) / F + EPSILON)[:, None]
-    return centred * inverse, inverse
+    return centred * inverse, inverse, (0.0 - mean) * inverse
 
 
 @triton.jit
@@ -189,11 +194,6 @@ def _line(sums: tl.tensor, index: tl.constexpr) -> Any:
 
 
 @triton.jit
-def _column(packed: tl.tensor, num_matrices: tl.constexpr, index: tl.constexpr, F: tl.constexpr) -> Any:
-    return tl.load(packed + (num_matrices * F + index) * F + tl.arange(0, F))[:, None]
-
-
-@triton.jit
 def _graph_moments(
     sums: tl.tensor, item: tl.tensor, num_splits: tl.tensor, size: tl.tensor, share: tl.tensor, F: tl.constexpr
 ) -> Any:
@@ -220,6 +220,7 @@ def _inputs(
     features: tl.tensor,
     node_inputs: tl.tensor,
     step: tl.tensor,
+    graph: tl.tensor,
     rows: tl.tensor,
     real: tl.tensor,
     sample: tl.tensor,
@@ -241,7 +242,7 @@ def _inputs(
         weight = tl.load(node_inputs + rows, mask=real, other=0.0)
         values += tl.where(k == R + 1, weight[:, None], 0.0)
     one = R + 1 + WEIGHTED
-    values += tl.where((k == one) | (k == one + tl.load(step + sample)), 1.0, 0.0)
+    values += tl.where((k == one) | (k == one + tl.load(step + graph * num_samples + sample)), 1.0, 0.0)
     return tl.where(real[:, None], values, 0.0).to(dtype)
 
 
@@ -282,11 +283,12 @@ def encode_kernel(
     message = _matrix(packed + num_inputs * F, MESSAGE, F, dtype)
     for unit in range(tl.program_id(0), num_units, tl.num_programs(0)):
         graph, sample, rows, real, inside = _tile(unit, starts, sizes, extents, num_samples, num_blocks, ROWS)
-        inputs = _inputs(x, features, node_inputs, step, rows, real, sample, num_samples, R, WEIGHTED, K, dtype)
+        inputs = _inputs(x, features, node_inputs, step, graph, rows, real, sample, num_samples, R, WEIGHTED, K, dtype)
         encoded = _dot(inputs, encoder).to(dtype)
         at = (rows * num_samples + sample)[:, None] * F + cols
         tl.store(h + at, encoded, mask=inside[:, None])
-        tl.store(messages + at, _dot(encoded, message).to(dtype), mask=inside[:, None])
+        sent = _dot(encoded, message) + _vector(packed + num_inputs * F, LAYER_MATRICES, MESSAGE_BIAS, F)
+        tl.store(messages + at, tl.where(real[:, None], sent, 0.0).to(dtype), mask=inside[:, None])
 
 
 @triton.jit
@@ -345,8 +347,7 @@ def _normal_sum(
     at = (rows * num_samples + sample)[:, None] * F + tl.arange(0, F)[None, :]
     total = tl.load(summed + at, mask=real[:, None], other=0.0).to(tl.float32)
     total = total * tl.load(row_scale + rows, mask=real, other=0.0)[:, None]
-    gain = _vector(packed, LAYER_MATRICES, SUM_SCALE, F) * inverse
-    return (total - share * mean) * gain + _vector(packed, LAYER_MATRICES, SUM_SHIFT, F)
+    return (total - share * mean) * inverse
 
 
 @triton.jit
@@ -358,6 +359,9 @@ def layer_kernel(
     packed: tl.tensor,
     h_next: tl.tensor,
     messages: tl.tensor,
+    first_kept: tl.tensor,
+    positive_kept: tl.tensor,
+    lines_kept: tl.tensor,
     starts: tl.tensor,
     sizes: tl.tensor,
     extents: tl.tensor,
@@ -366,10 +370,11 @@ def layer_kernel(
     num_units: tl.tensor,
     num_splits: tl.tensor,
     HAS_NEXT: tl.constexpr,
+    KEEP: tl.constexpr,
     F: tl.constexpr,
     ROWS: tl.constexpr,
 ) -> None:
-    """One layer after its neighbour sum, and the messages of the next."""
+    """One layer after its neighbour sum, and the messages of the next; kept, if asked, what its gradient needs."""
     dtype = h.dtype.element_ty
     cols = tl.arange(0, F)[None, :]
     skip = _matrix(packed, SKIP, F, dtype)
@@ -377,10 +382,12 @@ def layer_kernel(
     first_a = _matrix(packed, FIRST_A, F, dtype)
     second = _matrix(packed, SECOND, F, dtype)
     if HAS_NEXT:
-        message = _matrix(packed + (LAYER_MATRICES * F + LAYER_VECTORS) * F, MESSAGE, F, dtype)
+        next_packed = packed + (LAYER_MATRICES * F + LAYER_VECTORS) * F
+        message = _matrix(next_packed, MESSAGE, F, dtype)
     for unit in range(tl.program_id(0), num_units, tl.num_programs(0)):
         graph, sample, rows, real, inside = _tile(unit, starts, sizes, extents, num_samples, num_blocks, ROWS)
         at = (rows * num_samples + sample)[:, None] * F + cols
+        line = (rows * num_samples + sample)[:, None] * 3
         given = tl.load(h + at, mask=real[:, None], other=0.0)
         normal = _normal_sum(
             summed, row_scale, sums, packed, graph, sample, rows, real, sizes, num_samples, num_splits, F
@@ -388,16 +395,24 @@ def layer_kernel(
         # Vectors are read where they are needed: over the whole loop they would fill the registers.
         hidden = _add_dot(normal.to(dtype), first_a, _dot(given, first_h))
         hidden += _vector(packed, LAYER_MATRICES, FIRST_BIAS, F)
-        standard, _ = _standardise(tl.maximum(hidden, 0.0), F)
-        middle = standard * _vector(packed, LAYER_MATRICES, FIRST_SCALE, F)
-        middle += _vector(packed, LAYER_MATRICES, FIRST_SHIFT, F)
-        hidden = _dot(middle.to(dtype), second) + _vector(packed, LAYER_MATRICES, SECOND_BIAS, F)
-        standard, _ = _standardise(_dot(given, skip) + tl.maximum(hidden, 0.0), F)
-        result = standard * _vector(packed, LAYER_MATRICES, SCALE, F) + _vector(packed, LAYER_MATRICES, SHIFT, F)
-        result = tl.where(real[:, None], result, 0.0).to(dtype)
+        standard, inverse, zero = _standardise(tl.maximum(hidden, 0.0), F)
+        narrow = standard.to(dtype)
+        if KEEP:
+            tl.store(first_kept + at, narrow, mask=inside[:, None])
+            tl.store(lines_kept + line, inverse, mask=inside[:, None])
+            tl.store(lines_kept + line + 1, zero, mask=inside[:, None])
+        hidden = _dot(narrow, second) + _vector(packed, LAYER_MATRICES, SECOND_BIAS, F)
+        if KEEP:
+            tl.store(positive_kept + at, (hidden > 0).to(tl.int8), mask=inside[:, None])
+        hidden = tl.maximum(hidden, 0.0) + _vector(packed, LAYER_MATRICES, SKIP_BIAS, F)
+        standard, inverse, zero = _standardise(_add_dot(given, skip, hidden), F)
+        if KEEP:
+            tl.store(lines_kept + line + 2, inverse, mask=inside[:, None])
+        result = tl.where(real[:, None], standard, 0.0).to(dtype)
         tl.store(h_next + at, result, mask=inside[:, None])
         if HAS_NEXT:
-            tl.store(messages + at, _dot(result, message).to(dtype), mask=inside[:, None])
+            sent = _dot(result, message) + _vector(next_packed, LAYER_MATRICES, MESSAGE_BIAS, F)
+            tl.store(messages + at, tl.where(real[:, None], sent, 0.0).to(dtype), mask=inside[:, None])
 
 
 @triton.jit
@@ -425,41 +440,14 @@ def head_kernel(
         at = rows * num_samples + sample
         given = tl.load(h + at[:, None] * F + cols, mask=real[:, None], other=0.0)
         hidden = _dot(given, first) + _vector(packed, HEAD_MATRICES, 0, F)
-        standard, _ = _standardise(tl.maximum(hidden, 0.0), F)
-        middle = standard * _vector(packed, HEAD_MATRICES, 1, F) + _vector(packed, HEAD_MATRICES, 2, F)
-        hidden = _dot(middle.to(dtype), second) + _vector(packed, HEAD_MATRICES, 3, F)
-        standard, _ = _standardise(tl.maximum(hidden, 0.0), F)
-        final = standard * _vector(packed, HEAD_MATRICES, 4, F) + _vector(packed, HEAD_MATRICES, 5, F)
-        logit = tl.sum(final * _vector(packed, HEAD_MATRICES, 6, F), 1) + bias
+        standard, inverse, zero = _standardise(tl.maximum(hidden, 0.0), F)
+        hidden = _dot(standard.to(dtype), second) + _vector(packed, HEAD_MATRICES, 1, F)
+        standard, inverse, zero = _standardise(tl.maximum(hidden, 0.0), F)
+        logit = tl.sum(standard * _vector(packed, HEAD_MATRICES, 2, F), 1) + bias
         tl.store(logits + at, tl.where(real, logit, 0.0), mask=inside)
 
 
 # -------------------------------------------------------------------------------------------------------- backward
-
-
-@triton.jit
-def _store_after_norm(
-    grads: tl.tensor,
-    packed: tl.tensor,
-    num_matrices: tl.constexpr,
-    matrix: tl.constexpr,
-    norm: tl.constexpr,
-    product: tl.tensor,
-    d_bias: tl.tensor,
-    F: tl.constexpr,
-) -> None:
-    """Gradients of a norm's scale and shift, and of the matrix and bias after it.
-
-    From `product` = standard^T d_hidden and the sum of d_hidden alone: for y = (standard * scale + shift) W + bias, the
-    gradient of W is scale * product + shift * d_bias, of scale it is the row sums of W * product, of shift W d_bias.
-    """
-    weights = _matrix(packed, matrix, F, tl.float32)
-    scale = _column(packed, num_matrices, norm, F)
-    shift = _column(packed, num_matrices, norm + 1, F)
-    _store_matrix(grads, matrix, scale * product + shift * d_bias[None, :], F)
-    _store_vector(grads, num_matrices, norm, tl.sum(weights * product, 1), F)
-    _store_vector(grads, num_matrices, norm + 1, tl.sum(weights * d_bias[None, :], 1), F)
-    _store_vector(grads, num_matrices, norm + 2, d_bias, F)
 
 
 @triton.jit
@@ -497,46 +485,38 @@ def head_backward_kernel(
         d_logit = tl.load(d_logits + at, mask=real, other=0.0) * factor
         # Again what the forward pass computed.
         first_hidden = _dot(given, first) + _vector(packed, HEAD_MATRICES, 0, F)
-        first_standard, first_inverse = _standardise(tl.maximum(first_hidden, 0.0), F)
-        middle = first_standard * _vector(packed, HEAD_MATRICES, 1, F) + _vector(packed, HEAD_MATRICES, 2, F)
-        hidden = _dot(middle.to(dtype), second) + _vector(packed, HEAD_MATRICES, 3, F)
-        standard, inverse = _standardise(tl.maximum(hidden, 0.0), F)
+        first_standard, first_inverse, zero = _standardise(tl.maximum(first_hidden, 0.0), F)
+        middle = first_standard.to(dtype)
+        hidden = _dot(middle, second) + _vector(packed, HEAD_MATRICES, 1, F)
+        standard, inverse, zero = _standardise(tl.maximum(hidden, 0.0), F)
         # And back.
         g_bias += d_logit
-        g_lines = _add_sum(_narrow(standard * d_logit[:, None], dtype), 0, g_lines, ROWS)
-        last = _vector(packed, HEAD_MATRICES, 4, F) * _vector(packed, HEAD_MATRICES, 6, F)
-        d_hidden = _standardise_backward(d_logit[:, None] * last, standard, inverse, F)
+        g_lines = _add_sum(_narrow(standard * d_logit[:, None], dtype), 2, g_lines, ROWS)
+        d_standard = d_logit[:, None] * _vector(packed, HEAD_MATRICES, 2, F)
+        d_hidden = _standardise_backward(d_standard, standard, inverse, F)
         d_narrow = _narrow(tl.where(hidden > 0, d_hidden, 0.0), dtype)
         g_lines = _add_sum(d_narrow, 1, g_lines, ROWS)
-        g_second = _add_dot(tl.trans(first_standard.to(dtype)), d_narrow, g_second)
-        d_middle = _dot(d_narrow, tl.trans(second)) * _vector(packed, HEAD_MATRICES, 1, F)
-        d_hidden = _standardise_backward(d_middle, first_standard, first_inverse, F)
+        g_second = _add_dot(tl.trans(middle), d_narrow, g_second)
+        d_hidden = _standardise_backward(_dot(d_narrow, tl.trans(second)), first_standard, first_inverse, F)
         d_narrow = _narrow(tl.where(first_hidden > 0, d_hidden, 0.0), dtype)
-        g_lines = _add_sum(d_narrow, 2, g_lines, ROWS)
+        g_lines = _add_sum(d_narrow, 0, g_lines, ROWS)
         g_first = _add_dot(tl.trans(given), d_narrow, g_first)
         d_given = _narrow(_dot(d_narrow, tl.trans(first)), dtype)
         tl.store(d_h + at[:, None] * F + cols, d_given, mask=inside[:, None])
     grads += tl.program_id(0).to(tl.int64) * num_packed
-    total = tl.sum(g_bias, 0)
-    weighted = _line(g_lines, 0)
-    last = tl.reshape(_vector(packed, HEAD_MATRICES, 6, F), [F])
-    scale = tl.reshape(_vector(packed, HEAD_MATRICES, 4, F), [F])
-    shift = tl.reshape(_vector(packed, HEAD_MATRICES, 5, F), [F])
     _store_matrix(grads, 0, g_first, F)
-    _store_after_norm(grads, packed, HEAD_MATRICES, 1, 1, g_second, _line(g_lines, 1), F)
-    _store_vector(grads, HEAD_MATRICES, 0, _line(g_lines, 2), F)
-    _store_vector(grads, HEAD_MATRICES, 4, weighted * last, F)
-    _store_vector(grads, HEAD_MATRICES, 5, total * last, F)
-    _store_vector(grads, HEAD_MATRICES, 6, weighted * scale + total * shift, F)
-    tl.store(grads + (HEAD_MATRICES * F + HEAD_VECTORS) * F, total)
+    _store_matrix(grads, 1, g_second, F)
+    for index in tl.static_range(3):
+        _store_vector(grads, HEAD_MATRICES, index, _line(g_lines, index), F)
+    tl.store(grads + (HEAD_MATRICES * F + HEAD_VECTORS) * F, tl.sum(g_bias, 0))
 
 
 @triton.jit
 def layer_backward_kernel(
-    h: tl.tensor,
-    summed: tl.tensor,
-    row_scale: tl.tensor,
-    sums: tl.tensor,
+    h_next: tl.tensor,
+    first_kept: tl.tensor,
+    positive_kept: tl.tensor,
+    lines_kept: tl.tensor,
     d_messages: tl.tensor,
     packed: tl.tensor,
     d_h: tl.tensor,
@@ -550,7 +530,6 @@ def layer_backward_kernel(
     num_samples: tl.tensor,
     num_blocks: tl.tensor,
     num_units: tl.tensor,
-    num_splits: tl.tensor,
     num_packed: tl.tensor,
     HAS_NEXT: tl.constexpr,
     F: tl.constexpr,
@@ -558,61 +537,50 @@ def layer_backward_kernel(
 ) -> None:
     """From the gradient of a layer's result to those inside it and, in place, that of its input but for the messages.
 
-    Here belong the gradients of the second matrix and the vectors; those of the other matrices need nothing but what
-    is stored here, and all at once they would not fit in the registers: see `products_kernel`.
+    Of the weights' gradients only the second matrix's is here. Those of the others need nothing but what is stored
+    here, and all at once they would not fit in the registers: see `products_kernel`.
     """
-    dtype = h.dtype.element_ty
+    dtype = d_h.dtype.element_ty
     cols = tl.arange(0, F)[None, :]
-    skip = _matrix(packed, SKIP, F, dtype)
-    first_h = _matrix(packed, FIRST_H, F, dtype)
-    first_a = _matrix(packed, FIRST_A, F, dtype)
-    second = _matrix(packed, SECOND, F, dtype)
+    skip = tl.trans(_matrix(packed, SKIP, F, dtype))
+    first_h = tl.trans(_matrix(packed, FIRST_H, F, dtype))
+    first_a = tl.trans(_matrix(packed, FIRST_A, F, dtype))
+    second = tl.trans(_matrix(packed, SECOND, F, dtype))
     if HAS_NEXT:
-        message = _matrix(packed + (LAYER_MATRICES * F + LAYER_VECTORS) * F, MESSAGE, F, dtype)
+        message = tl.trans(_matrix(packed + (LAYER_MATRICES * F + LAYER_VECTORS) * F, MESSAGE, F, dtype))
     g_second = tl.zeros([F, F], tl.float32)
     g_lines = tl.zeros([16, F], tl.float32)
     for unit in range(tl.program_id(0), num_units, tl.num_programs(0)):
         graph, sample, rows, real, inside = _tile(unit, starts, sizes, extents, num_samples, num_blocks, ROWS)
         at = (rows * num_samples + sample)[:, None] * F + cols
-        # Again what the forward pass computed.
-        given = tl.load(h + at, mask=real[:, None], other=0.0)
-        normal = _normal_sum(
-            summed, row_scale, sums, packed, graph, sample, rows, real, sizes, num_samples, num_splits, F
-        ).to(dtype)
-        first_hidden = _add_dot(normal, first_a, _dot(given, first_h)) + _vector(packed, LAYER_MATRICES, FIRST_BIAS, F)
-        first_standard, first_inverse = _standardise(tl.maximum(first_hidden, 0.0), F)
-        middle = first_standard * _vector(packed, LAYER_MATRICES, FIRST_SCALE, F)
-        middle += _vector(packed, LAYER_MATRICES, FIRST_SHIFT, F)
-        hidden = _dot(middle.to(dtype), second) + _vector(packed, LAYER_MATRICES, SECOND_BIAS, F)
-        standard, inverse = _standardise(_dot(given, skip) + tl.maximum(hidden, 0.0), F)
-        # And back.
+        line = (rows * num_samples + sample) * 3
         d_result = tl.load(d_h + at, mask=real[:, None], other=0.0).to(tl.float32)
         if HAS_NEXT:
             d_message = tl.load(d_messages + at, mask=real[:, None], other=0.0)
-            d_result = _add_dot(d_message, tl.trans(message), d_result)
-        g_lines = _add_sum(_narrow(d_result * standard, dtype), 0, g_lines, ROWS)
-        g_lines = _add_sum(_narrow(d_result, dtype), 1, g_lines, ROWS)
-        d_result = d_result * _vector(packed, LAYER_MATRICES, SCALE, F)
-        d_result = _standardise_backward(d_result, standard, inverse, F)
-        d_narrow = _narrow(d_result, dtype)
+            d_result = _add_dot(d_message, message, d_result)
+        standard = tl.load(h_next + at, mask=real[:, None], other=0.0).to(tl.float32)
+        inverse = tl.load(lines_kept + line + 2, mask=real, other=0.0)[:, None]
+        d_narrow = _narrow(_standardise_backward(d_result, standard, inverse, F), dtype)
         tl.store(d_sum + at, d_narrow, mask=inside[:, None])
-        d_given = _dot(d_narrow, tl.trans(skip))
-        d_narrow = tl.where(hidden > 0, d_narrow, 0.0)
-        g_lines = _add_sum(d_narrow, 2, g_lines, ROWS)
-        g_second = _add_dot(tl.trans(first_standard.to(dtype)), d_narrow, g_second)
-        d_middle = _dot(d_narrow, tl.trans(second)) * _vector(packed, LAYER_MATRICES, FIRST_SCALE, F)
-        d_hidden = _standardise_backward(d_middle, first_standard, first_inverse, F)
-        d_narrow = _narrow(tl.where(first_hidden > 0, d_hidden, 0.0), dtype)
+        d_given = _dot(d_narrow, skip)
+        positive = tl.load(positive_kept + at, mask=real[:, None], other=0)
+        d_narrow = tl.where(positive > 0, d_narrow, 0.0)
+        g_lines = _add_sum(d_narrow, 0, g_lines, ROWS)
+        narrow = tl.load(first_kept + at, mask=real[:, None], other=0.0)
+        g_second = _add_dot(tl.trans(narrow), d_narrow, g_second)
+        d_standard = _dot(d_narrow, second)
+        standard = narrow.to(tl.float32)
+        inverse = tl.load(lines_kept + line, mask=real, other=0.0)[:, None]
+        zero = tl.load(lines_kept + line + 1, mask=real, other=0.0)[:, None].to(dtype).to(tl.float32)
+        d_hidden = _standardise_backward(d_standard, standard, inverse, F)
+        d_narrow = _narrow(tl.where(standard > zero, d_hidden, 0.0), dtype)
         tl.store(d_first + at, d_narrow, mask=inside[:, None])
-        g_lines = _add_sum(d_narrow, 3, g_lines, ROWS)
-        d_given = _add_dot(d_narrow, tl.trans(first_h), d_given)
+        d_given = _add_dot(d_narrow, first_h, d_given)
         tl.store(d_h + at, _narrow(d_given, dtype), mask=inside[:, None])
-        tl.store(d_normal + at, _narrow(_dot(d_narrow, tl.trans(first_a)), dtype), mask=inside[:, None])
+        tl.store(d_normal + at, _narrow(_dot(d_narrow, first_a), dtype), mask=inside[:, None])
     grads += tl.program_id(0).to(tl.int64) * num_packed
-    _store_after_norm(grads, packed, LAYER_MATRICES, SECOND, FIRST_SCALE, g_second, _line(g_lines, 2), F)
-    _store_vector(grads, LAYER_MATRICES, FIRST_BIAS, _line(g_lines, 3), F)
-    _store_vector(grads, LAYER_MATRICES, SCALE, _line(g_lines, 0), F)
-    _store_vector(grads, LAYER_MATRICES, SHIFT, _line(g_lines, 1), F)
+    _store_matrix(grads, SECOND, g_second, F)
+    _store_vector(grads, LAYER_MATRICES, SECOND_BIAS, _line(g_lines, 0), F)
 
 
 @triton.jit
@@ -639,34 +607,43 @@ def products_kernel(
     F: tl.constexpr,
     ROWS: tl.constexpr,
 ) -> None:
-    """Gradients of a layer's matrices that are products of its inputs and what `layer_backward_kernel` stored."""
+    """Gradients of a layer's weights that are products of its inputs and what `layer_backward_kernel` stored."""
     dtype = h.dtype.element_ty
     cols = tl.arange(0, F)[None, :]
     g_skip = tl.zeros([F, F], tl.float32)
     g_first_h = tl.zeros([F, F], tl.float32)
     g_first_a = tl.zeros([F, F], tl.float32)
     g_message = tl.zeros([F, F], tl.float32)
+    g_lines = tl.zeros([16, F], tl.float32)
     for unit in range(tl.program_id(0), num_units, tl.num_programs(0)):
         graph, sample, rows, real, inside = _tile(unit, starts, sizes, extents, num_samples, num_blocks, ROWS)
         at = (rows * num_samples + sample)[:, None] * F + cols
         given = tl.trans(tl.load(h + at, mask=real[:, None], other=0.0))
-        g_skip = _add_dot(given, tl.load(d_sum + at, mask=real[:, None], other=0.0), g_skip)
+        d_given = tl.load(d_sum + at, mask=real[:, None], other=0.0)
+        g_skip = _add_dot(given, d_given, g_skip)
+        g_lines = _add_sum(d_given, 0, g_lines, ROWS)
         d_hidden = tl.load(d_first + at, mask=real[:, None], other=0.0)
         g_first_h = _add_dot(given, d_hidden, g_first_h)
+        g_lines = _add_sum(d_hidden, 1, g_lines, ROWS)
         normal = _normal_sum(
             summed, row_scale, sums, packed, graph, sample, rows, real, sizes, num_samples, num_splits, F
-        ).to(dtype)
-        g_first_a = _add_dot(tl.trans(normal), d_hidden, g_first_a)
+        )
+        g_first_a = _add_dot(tl.trans(normal.to(dtype)), d_hidden, g_first_a)
         if HAS_NEXT:
             result = tl.load(h_next + at, mask=real[:, None], other=0.0)
             d_message = tl.load(d_messages + at, mask=real[:, None], other=0.0)
             g_message = _add_dot(tl.trans(result), d_message, g_message)
+            g_lines = _add_sum(d_message, 2, g_lines, ROWS)
     grads += tl.program_id(0).to(tl.int64) * num_packed
     _store_matrix(grads, SKIP, g_skip, F)
     _store_matrix(grads, FIRST_H, g_first_h, F)
     _store_matrix(grads, FIRST_A, g_first_a, F)
+    _store_vector(grads, LAYER_MATRICES, SKIP_BIAS, _line(g_lines, 0), F)
+    _store_vector(grads, LAYER_MATRICES, FIRST_BIAS, _line(g_lines, 1), F)
     if HAS_NEXT:
-        _store_matrix(grads + (LAYER_MATRICES * F + LAYER_VECTORS) * F, MESSAGE, g_message, F)
+        grads += (LAYER_MATRICES * F + LAYER_VECTORS) * F
+        _store_matrix(grads, MESSAGE, g_message, F)
+        _store_vector(grads, LAYER_MATRICES, MESSAGE_BIAS, _line(g_lines, 2), F)
 
 
 @triton.jit
@@ -691,10 +668,7 @@ def norm_backward_kernel(
     """Through GraphNorm, in place: gradient of the normalised sums -> gradient of the neighbour sums."""
     cols = tl.arange(0, F)
     share = _vector(packed, LAYER_MATRICES, MEAN_SHARE, F)
-    scale = _vector(packed, LAYER_MATRICES, SUM_SCALE, F)
     g_share = tl.zeros([1, F], tl.float32)
-    g_scale = tl.zeros([1, F], tl.float32)
-    g_shift = tl.zeros([1, F], tl.float32)
     for item in range(tl.program_id(0), num_items, tl.num_programs(0)):
         graph = item // num_samples
         size = tl.load(sizes + graph)
@@ -712,15 +686,13 @@ def norm_backward_kernel(
             centred = tl.load(summed + at, mask=real, other=0.0).to(tl.float32) * given_scale - share * mean
             straight += gradient
             along += gradient * centred
-        # With c = x - share * mean, v = mean(c^2) and y = scale * c / sqrt(v + eps) + shift.
+        # With c = x - share * mean, v = mean(c^2) and y = c / sqrt(v + eps).
         count = tl.maximum(size, 1).to(tl.float32)
         sum_straight = tl.sum(straight, 0)[None, :]
         sum_along = tl.sum(along, 0)[None, :]
-        d_variance = -0.5 * scale * inverse * inverse * inverse * sum_along
-        d_centred = scale * inverse * sum_straight + 2 * d_variance * mean * (1 - share)
+        d_variance = -0.5 * inverse * inverse * inverse * sum_along
+        d_centred = inverse * sum_straight + 2 * d_variance * mean * (1 - share)
         g_share -= mean * d_centred
-        g_scale += inverse * sum_along
-        g_shift += sum_straight
         for first in range(0, extent, ROWS):
             local = first + tl.arange(0, ROWS)
             real = (local < size)[:, None]
@@ -728,14 +700,12 @@ def norm_backward_kernel(
             gradient = tl.load(d_values + at, mask=real, other=0.0).to(tl.float32)
             given_scale = tl.load(row_scale + start + local, mask=local < size, other=0.0)[:, None]
             centred = tl.load(summed + at, mask=real, other=0.0).to(tl.float32) * given_scale - share * mean
-            result = scale * inverse * gradient + (2 * d_variance * centred - share * d_centred) / count
+            result = inverse * gradient + (2 * d_variance * centred - share * d_centred) / count
             result *= tl.load(grad_scale + start + local, mask=local < size, other=0.0)[:, None]
             result = _narrow(tl.where(real, result, 0.0), d_values.dtype.element_ty)
             tl.store(d_values + at, result, mask=(local < extent)[:, None])
     grads += tl.program_id(0).to(tl.int64) * num_packed
     _store_vector(grads, LAYER_MATRICES, MEAN_SHARE, tl.reshape(g_share, [F]), F)
-    _store_vector(grads, LAYER_MATRICES, SUM_SCALE, tl.reshape(g_scale, [F]), F)
-    _store_vector(grads, LAYER_MATRICES, SUM_SHIFT, tl.reshape(g_shift, [F]), F)
 
 
 @triton.jit
@@ -777,12 +747,14 @@ def encode_backward_kernel(
         g_message = _add_dot(tl.trans(encoded), d_message, g_message)
         d_encoded = tl.load(d_h + at, mask=real[:, None], other=0.0).to(tl.float32)
         d_encoded = _add_dot(d_message, tl.trans(message), d_encoded)
-        inputs = _inputs(x, features, node_inputs, step, rows, real, sample, num_samples, R, WEIGHTED, K, dtype)
+        inputs = _inputs(x, features, node_inputs, step, graph, rows, real, sample, num_samples, R, WEIGHTED, K, dtype)
         g_encoder = _add_dot(tl.trans(inputs), _narrow(d_encoded, dtype), g_encoder)
     grads += tl.program_id(0).to(tl.int64) * num_packed
     lines = tl.arange(0, K)[:, None]
     tl.store(grads + lines * F + cols, g_encoder, mask=lines < num_inputs)
     _store_matrix(grads + num_inputs * F, MESSAGE, g_message, F)
+    # The encoder has no norm, so no shift is folded into a bias of these messages.
+    _store_vector(grads + num_inputs * F, LAYER_MATRICES, MESSAGE_BIAS, tl.zeros([F], tl.float32), F)
 
 
 # --------------------------------------------------------------------------------------------- sparse neighbour sum
@@ -812,7 +784,7 @@ def neighbor_sum_kernel(
     first = tl.load(pointers + at)
     last = tl.load(pointers + at + 1)
     cols = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
-    total = tl.zeros([NEIGHBORS, COLUMNS], tl.float32)
+    total = tl.zeros([COLUMNS], tl.float32)
     for start in range(first, last, NEIGHBORS):
         slots = start + tl.arange(0, NEIGHBORS)
         there = slots < last
@@ -821,11 +793,10 @@ def neighbor_sum_kernel(
         part = tl.load(values + node[:, None] * num_columns + cols[None, :], mask=mask, other=0.0).to(tl.float32)
         if HAS_WEIGHTS:
             part *= tl.load(weights + slots, mask=there, other=0.0)[:, None]
-        total += part
-    summed = tl.sum(total, 0)
+        total += tl.sum(part, 0)
     if HAS_SCALE:
-        summed *= tl.load(row_scale + row)
-    tl.store(result + row * num_columns + cols, summed, mask=cols < num_columns)
+        total *= tl.load(row_scale + row)
+    tl.store(result + row * num_columns + cols, total, mask=cols < num_columns)
 
 
 # --------------------------------------------------------------------------------------------------------- launches
@@ -852,28 +823,38 @@ def encode(
     messages: Tensor,
 ) -> None:
     """Write the first features and messages. [N, S, F]."""
-    launch = FORWARD
-    encode_kernel[launch.grid(tiles)](
+    encode_kernel[FORWARD.grid(tiles)](
         *(x, features, node_inputs, step, packed, h, messages),
-        **tiles.arguments(launch),
+        **tiles.arguments(FORWARD),
         **_encoder_arguments(shape),
         F=h.shape[2],
     )
 
 
-def graph_sums(tiles: Tiles, summed: Tensor, row_scale: Tensor) -> Tensor:
-    """Sum and sum of squares of each graph and sample, in a few parts where there are few. [B * S, parts, 2, F]."""
-    launch = SUMS
-    num_splits = max(1, min(tiles.num_blocks(launch.rows), launch.num_programs // tiles.num_items))
-    num_features = summed.shape[2]
-    sums = torch.empty(tiles.num_items, num_splits, 2, num_features, dtype=torch.float32, device=summed.device)
-    sums_kernel[(tiles.num_items, num_splits)](
-        *(summed, row_scale, sums, tiles.starts, tiles.sizes, tiles.num_samples, num_splits),
-        F=num_features,
-        ROWS=launch.rows,
-        num_warps=launch.num_warps,
+def num_splits(tiles: Tiles) -> int:
+    """Parts in which the sums of one graph and sample are computed: more than one where there are few of them."""
+    return max(1, min(tiles.num_blocks(SUMS.rows), SUMS.num_programs // tiles.num_items))
+
+
+def graph_sums(tiles: Tiles, summed: Tensor, row_scale: Tensor, sums: Tensor) -> None:
+    """Write the sum and the sum of squares of each graph and sample, in parts. [N, S, F] -> [B * S, parts, 2, F]."""
+    sums_kernel[(tiles.num_items, sums.shape[1])](
+        *(summed, row_scale, sums, tiles.starts, tiles.sizes, tiles.num_samples, sums.shape[1]),
+        F=summed.shape[2],
+        ROWS=SUMS.rows,
+        num_warps=SUMS.num_warps,
     )
-    return sums
+
+
+class Kept(NamedTuple):
+    """What the backward pass needs of the inside of a layer."""
+
+    first: Tensor
+    """[N, S, F] after the MLP's norm."""
+    positive: Tensor
+    """[N, S, F] whether the MLP's second product was."""
+    lines: Tensor
+    """[N, S, 3] of the MLP's norm the factor and what it made of 0, and the factor of the layer's norm."""
 
 
 def layer(
@@ -884,26 +865,25 @@ def layer(
     sums: Tensor,
     packed: Tensor,
     h_next: Tensor,
-    messages: Tensor,
-    *,
-    has_next: bool,
+    messages: Tensor | None,
+    kept: Kept | None,
 ) -> None:
-    """Write a layer's result and, unless it is the last, the messages of the next. [N, S, F]."""
-    launch = FORWARD
-    layer_kernel[launch.grid(tiles)](
-        *(h, summed, row_scale, sums, packed, h_next, messages),
-        **tiles.arguments(launch),
+    """Write a layer's result, the messages of the next layer if there is one, and what is to be kept. [N, S, F]."""
+    layer_kernel[FORWARD.grid(tiles)](
+        *(h, summed, row_scale, sums, packed, h_next, h if messages is None else messages),
+        *((h, h, h) if kept is None else kept),
+        **tiles.arguments(FORWARD),
         num_splits=sums.shape[1],
-        HAS_NEXT=has_next,
+        HAS_NEXT=messages is not None,
+        KEEP=kept is not None,
         F=h.shape[2],
     )
 
 
 def head(tiles: Tiles, h: Tensor, packed: Tensor) -> Tensor:
     """Logits. [N, S, F] -> [N, S]."""
-    launch = FORWARD
     logits = torch.empty(h.shape[:2], dtype=torch.float32, device=h.device)
-    head_kernel[launch.grid(tiles)](h, packed, logits, **tiles.arguments(launch), F=h.shape[2])
+    head_kernel[FORWARD.grid(tiles)](h, packed, logits, **tiles.arguments(FORWARD), F=h.shape[2])
     return logits
 
 
@@ -937,6 +917,7 @@ def layer_backward(
     summed: Tensor,
     row_scale: Tensor,
     sums: Tensor,
+    kept: Kept,
     h_next: Tensor,
     d_h: Tensor,
     d_messages: Tensor | None,
@@ -948,17 +929,17 @@ def layer_backward(
     `d_messages` is the gradient of the messages that the result `h_next` was sent as. [N, S, F].
     """
     d_sum, d_first, d_normal = torch.empty_like(d_h), torch.empty_like(d_h), torch.empty_like(d_h)
-    has_next = d_messages is not None
-    d_messages = d_h if d_messages is None else d_messages
-    shared = {"num_splits": sums.shape[1], "num_packed": grads.stride(0), "HAS_NEXT": has_next, "F": h.shape[2]}
+    given_messages = d_h if d_messages is None else d_messages
+    shared = {"num_packed": grads.stride(0), "HAS_NEXT": d_messages is not None, "F": h.shape[2]}
     layer_backward_kernel[(BACKWARD.num_programs,)](
-        *(h, summed, row_scale, sums, d_messages, packed, d_h, d_sum, d_first, d_normal, grads),
+        *(h_next, *kept, given_messages, packed, d_h, d_sum, d_first, d_normal, grads),
         **tiles.arguments(BACKWARD),
         **shared,
     )
     products_kernel[(PRODUCTS.num_programs,)](
-        *(h, summed, row_scale, sums, h_next, d_messages, packed, d_sum, d_first, grads),
+        *(h, summed, row_scale, sums, h_next, given_messages, packed, d_sum, d_first, grads),
         **tiles.arguments(PRODUCTS),
+        num_splits=sums.shape[1],
         **shared,
     )
     return d_normal
@@ -1009,21 +990,19 @@ def encode_backward(
     )
 
 
-def neighbor_sum(lists: NeighborLists, values: Tensor, row_scale: Tensor | None = None) -> Tensor:
-    """Sum over each node's neighbours, scaled row by row if asked. Reference: `csr_neighbor_sum`. [N, ...]."""
+def neighbor_sum(lists: NeighborLists, values: Tensor, out: Tensor, row_scale: Tensor | None = None) -> None:
+    """Write the sum over each node's neighbours, scaled by row if asked. Reference: `csr_neighbor_sum`. [N, ...]."""
     num_rows, num_columns = len(values), values[0].numel()
-    result = torch.empty_like(values)
     columns = min(NEIGHBOR_COLUMNS, triton.next_power_of_2(num_columns))
     neighbor_sum_kernel[(num_rows, triton.cdiv(num_columns, columns))](
         *(values, lists.graph_ids, lists.pointers, lists.neighbors),
         *(lists.neighbors if lists.weights is None else lists.weights, values if row_scale is None else row_scale),
-        *(result, lists.rows_per_graph, lists.pointers.shape[1], num_columns),
+        *(out, lists.rows_per_graph, lists.pointers.shape[1], num_columns),
         HAS_WEIGHTS=lists.weights is not None,
         HAS_SCALE=row_scale is not None,
-        NEIGHBORS=8,
+        NEIGHBORS=4,
         COLUMNS=columns,
     )
-    return result
 
 
 def _encoder_arguments(shape: EncoderShape) -> dict[str, Any]:

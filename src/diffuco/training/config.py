@@ -76,6 +76,11 @@ class TrainConfig:
         )
 
     @property
+    def steps_at_once(self) -> int:
+        """Diffusion steps differentiated at once."""
+        return min(self.steps_per_chunk or self.num_steps, self.num_steps)
+
+    @property
     def steps_per_epoch(self) -> int:
         """Optimiser steps in one pass over the training graphs; an incomplete last batch is left out."""
         return max(1, self.num_train_graphs // self.graphs_per_batch)

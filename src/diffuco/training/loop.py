@@ -69,7 +69,7 @@ def train(
         model = initial_model(config).to(group.device)
         engine = pick_engine(config.engine, config.model, group.device)
         weights = FlatWeights(model)
-        denoiser = accelerate(model, weights, engine)
+        denoiser = accelerate(model, weights, engine, calls_at_once=config.steps_at_once)
         take_step = TrainStep(config, problem, noise, denoiser, weights, data, group, capture=engine == "fused")
         validation_graphs = dataset.graphs("validation", config.num_validation_graphs, progress=show)
         validation = Validation(problem, validation_graphs, config, group.device)

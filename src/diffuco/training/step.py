@@ -79,7 +79,7 @@ class TrainStep:
             temperature=temperature,
             num_samples=self.config.samples_per_graph,
             random=random,
-            steps_per_chunk=self.config.steps_per_chunk or None,
+            steps_per_chunk=self.config.steps_at_once,
             num_graphs=self.config.graphs_per_batch,
         )
         self.group.add_up(self.weights.gradient)

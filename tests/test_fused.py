@@ -1,0 +1,280 @@
+"""The fused engine against the network it computes: compiled where there is a GPU, interpreted elsewhere."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from diffuco.diffusion.loss import Steps, later_costs_advantage, step_cost, surrogate
+from diffuco.diffusion.noise import make_noise
+from diffuco.diffusion.randomness import RowRandom
+from diffuco.diffusion.reverse import predict, reverse_process
+from diffuco.graphs.batch import DenseBatch, SparseBatch, neighbor_lists
+from diffuco.graphs.datasets import get_dataset
+from diffuco.graphs.generate import ba_graph
+from diffuco.graphs.graph import Graph
+from diffuco.model.gnn import Gnn, GnnConfig
+from diffuco.model.weights import FlatWeights
+from diffuco.ops import reference
+from diffuco.ops.capture import CapturedCalls
+from diffuco.pretrained import load_model
+from diffuco.problems import get_problem
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+INTERPRETED = DEVICE == "cpu"
+
+if INTERPRETED and "triton" in sys.modules and os.environ.get("TRITON_INTERPRET") != "1":
+    pytest.skip("triton was imported before it could be told to interpret kernels", allow_module_level=True)
+with pytest.MonkeyPatch.context() as environment:
+    if INTERPRETED:
+        environment.setenv("TRITON_INTERPRET", "1")
+    pytest.importorskip("triton", reason="triton is not installed")
+    from diffuco.model.fused import FusedGnn
+    from diffuco.ops import triton_gnn
+
+pytestmark = [] if INTERPRETED else [pytest.mark.gpu]
+
+
+@pytest.fixture(autouse=True)
+def _interpreter(monkeypatch):
+    if INTERPRETED:
+        monkeypatch.setenv("TRITON_INTERPRET", "1")
+        # Tiny tiles, and fewer programs than tiles.
+        for name, programs in (("FORWARD", 3), ("SUMS", 7), ("BACKWARD", 2), ("PRODUCTS", 2)):
+            monkeypatch.setattr(triton_gnn, name, triton_gnn.Launch(rows=16, num_warps=4, num_programs=programs))
+        monkeypatch.setattr(triton_gnn, "NEIGHBOR_COLUMNS", 32)
+
+
+@pytest.fixture(autouse=True)
+def _poisoned_memory(monkeypatch):
+    """Memory that nobody wrote is NaN."""
+    for name in ("empty", "empty_like"):
+        make = getattr(torch, name)
+        monkeypatch.setattr(torch, name, lambda *args, _make=make, **options: poisoned(_make(*args, **options)))
+
+
+def poisoned(values):
+    return values.fill_(torch.nan if values.is_floating_point() else 1)
+
+
+def graphs(weighted=False):
+    """Sizes below, at and above a tile, a node without neighbours, a graph without edges."""
+    rng = np.random.default_rng(0)
+    trees = [ba_graph(size, 2, rng) for size in (5, 16, 19)]
+    bare = [Graph.from_edges([(0, 1)], num_nodes=3), Graph.from_edges(np.empty((0, 2), np.int64), num_nodes=2)]
+    if not weighted:
+        return [*trees, *bare]
+    return [
+        Graph.from_edges(
+            graph.edges,
+            num_nodes=graph.num_nodes,
+            edge_weights=50 * rng.normal(size=graph.num_edges),
+            node_weights=50 * rng.normal(size=graph.num_nodes),
+        )
+        for graph in trees
+    ]
+
+
+def batch_of(kind, weighted):
+    chosen = graphs(weighted)
+    if kind == "sparse":
+        return SparseBatch.from_graphs(chosen, DEVICE)
+    batch = DenseBatch.from_graphs(chosen, DEVICE, pad_to=21)
+    batch.lists = neighbor_lists(chosen, 21, DEVICE) if kind == "lists" else None
+    return batch
+
+
+def network(**settings):
+    torch.manual_seed(0)
+    model = Gnn(GnnConfig(**{"num_steps": 3, "num_layers": 2, "num_hidden": 16, "num_random_features": 2} | settings))
+    for parameter in model.parameters():  # norms start as 1 and 0, which hides mistakes
+        parameter.data += 0.1 * torch.randn_like(parameter)
+    return model.to(DEVICE)
+
+
+def logits_and_gradients(model, batch, dtype, num_samples=2):
+    """Of the reference and of the fused network, for one random combination of the logits."""
+    torch.manual_seed(1)
+    weights = FlatWeights(model)
+    x = (torch.rand(batch.num_rows, num_samples, device=DEVICE) < 0.5).float()
+    step = torch.randint(1, model.config.num_steps + 1, (num_samples,), device=DEVICE)
+    features = torch.randn(batch.num_rows, num_samples, model.num_random_features, device=DEVICE)
+    direction = torch.randn(batch.num_rows, num_samples, device=DEVICE)
+    for denoiser in (model, FusedGnn(model, weights, dtype=dtype, calls_at_once=3)):
+        weights.gradient.zero_()
+        # Two calls, differentiated together, and room for a third.
+        calls = [
+            denoiser(batch, x, step, features),
+            denoiser(batch, 1 - x, 1 + step % model.config.num_steps, features),
+        ]
+        sum(batch.graph_sum(logits * direction).sum() for logits in calls).backward()
+        yield torch.cat([torch.cat(batch.split(logits.detach())) for logits in calls]), weights.gradient.clone()
+
+
+def relative_error(got, expected):
+    return ((got - expected).norm() / expected.norm()).item()
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        ("dense", {}),
+        ("lists", {"num_random_features": 0, "num_layers": 1}),
+        ("sparse", {"num_steps": 15}),
+        ("dense", {"weighted": True}),
+        ("lists", {"weighted": True, "num_random_features": 0}),
+    ],
+)
+def test_logits_and_gradients_are_those_of_the_network(kind, settings):
+    model = network(**settings)
+    batch = batch_of(kind, model.config.weighted)
+    expected, got = logits_and_gradients(model, batch, torch.float32)
+    assert relative_error(got[0], expected[0]) < 1e-4
+    assert relative_error(got[1], expected[1]) < 1e-4
+
+
+def test_float16_stays_close():
+    expected, got = logits_and_gradients(network(), batch_of("dense", weighted=False), torch.float16)
+    assert relative_error(got[0], expected[0]) < 1e-2
+    assert relative_error(got[1], expected[1]) < 0.1  # a few nodes: one rectifier that flips counts
+
+
+def test_sampling_without_gradients_gives_the_same_logits():
+    model, batch = network(num_layers=1), batch_of("lists", weighted=False)
+    weights = FlatWeights(model)
+    fused = FusedGnn(model, weights, dtype=torch.float32)
+    x, step = torch.ones(batch.num_rows, 1, device=DEVICE), torch.tensor([2], device=DEVICE)
+    features = torch.zeros(batch.num_rows, 1, 2, device=DEVICE)
+    with torch.no_grad():
+        quiet = fused(batch, x, step, features)
+    assert torch.equal(quiet, fused(batch, x, step, features))
+    assert not torch.cat(batch.split(quiet)).isnan().any()
+    assert not quiet.view(batch.num_graphs, -1)[-1, 2:].any()  # padding
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_sparse_sum_is_the_reference_sum(weighted, scaled):
+    batch = SparseBatch.from_graphs(graphs(weighted=True), DEVICE)
+    lists = batch.lists if weighted else batch.lists._replace(weights=None)
+    values = torch.randn(batch.num_rows, 3, 16, device=DEVICE)
+    scale = torch.rand(batch.num_rows, device=DEVICE) if scaled else None
+    expected = reference.csr_neighbor_sum(values.flatten(1), batch.indptr, batch.indices, lists.weights)
+    expected = expected.view(values.shape) * (1 if scale is None else scale[:, None, None])
+    got = torch.empty_like(values)
+    triton_gnn.neighbor_sum(lists, values, got, scale)
+    assert torch.allclose(got, expected, atol=1e-4)
+
+
+def test_calls_differentiated_apart_are_refused():
+    model, batch = network(num_layers=1, num_random_features=0), batch_of("lists", weighted=False)
+    fused = FusedGnn(model, FlatWeights(model), dtype=torch.float32, calls_at_once=2)
+    x, step = torch.ones(batch.num_rows, 1, device=DEVICE), torch.tensor([2], device=DEVICE)
+    features = torch.zeros(batch.num_rows, 1, 0, device=DEVICE)
+    first, _ = fused(batch, x, step, features), fused(batch, x, step, features)
+    first.sum().backward()
+    with pytest.raises(RuntimeError, match="take them together"):
+        fused(batch, x, step, features)
+
+
+def test_gradient_that_overflows_is_dropped():
+    model, batch = network(num_layers=1), batch_of("dense", weighted=False)
+    weights = FlatWeights(model)
+    logits = FusedGnn(model, weights, dtype=torch.float32)(
+        batch,
+        torch.ones(batch.num_rows, 1, device=DEVICE),
+        torch.tensor([1], device=DEVICE),
+        torch.zeros(batch.num_rows, 1, 2, device=DEVICE),
+    )
+    batch.graph_sum(logits * torch.inf).sum().backward()
+    assert not weights.gradient.any()
+
+
+COMPILE = """
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from diffuco.ops import triton_gnn
+
+half = {"h", "h_next", "summed", "messages", "d_h", "d_messages", "d_sum", "d_first", "d_normal", "d_values"}
+half |= {"first_kept"}
+whole = {"starts", "sizes", "extents", "step", "graph_ids", "pointers"}
+constants = {"num_inputs": 14, "R": 5, "WEIGHTED": False, "K": 16, "F": 64, "ROWS": 64, "HAS_NEXT": True, "KEEP": True}
+constants |= {"HAS_WEIGHTS": True, "HAS_SCALE": True, "NEIGHBORS": 8, "COLUMNS": 512}
+names = ("encode", "sums", "layer", "head", "head_backward", "layer_backward", "products", "norm_backward")
+for name in (*names, "encode_backward", "neighbor_sum"):
+    kernel = getattr(triton_gnn, name + "_kernel")
+    signature = {}
+    for argument in kernel.arg_names:
+        pointer = "*fp16" if argument in half else "*i64" if argument in whole else "*fp32"
+        pointer = {"neighbors": "*i32", "positive_kept": "*i8"}.get(argument, pointer)
+        signature[argument] = "i32" if argument.startswith("num_") else pointer
+        if argument in constants:
+            signature[argument] = "constexpr"
+    given = {name: value for name, value in constants.items() if name in kernel.arg_names}
+    compiled = triton.compile(ASTSource(kernel, signature, given), target=GPUTarget("cuda", 90, 32))
+    assert compiled.metadata.shared < 227 * 2**10, name
+"""
+
+
+def test_kernels_compile_for_hopper(tmp_path):
+    # In a process of its own, as this one interprets; the compiler needs no GPU.
+    environment = {**os.environ, "TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", COMPILE], check=True, env=environment)
+
+
+def test_calls_elsewhere_than_on_a_gpu_run_as_written():
+    calls = CapturedCalls(
+        lambda key, value: key * value + torch.rand(1, generator=calls.generator), torch.device("cpu")
+    )
+    results = [calls(2, torch.tensor([5.0]), seed=seed).item() for seed in (0, 0, 1)]
+    assert results[0] == results[1] != results[2]
+    assert all(10 <= result < 11 for result in results)
+
+
+REAL = ["mis-rb-small", "mds-ba-small", "max-cut-ba-small", "qubo-random"]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", REAL)
+def test_float16_on_real_batches(name):
+    checkpoint = load_model(name, torch.device(DEVICE))
+    model, config = checkpoint.model.to(DEVICE), checkpoint.card["training"]
+    problem, noise = get_problem(checkpoint.problem), make_noise(config["noise"], config["num_steps"])
+    batch = DenseBatch.from_graphs(get_dataset(config["dataset"]).graphs("train", 30), DEVICE)
+    random = RowRandom(torch.Generator(DEVICE).manual_seed(0))
+    num_steps, num_samples, temperature = config["num_steps"], 8, config["start_temperature"]
+    weights = FlatWeights(model)
+    with torch.no_grad():
+        path = list(reverse_process(model, batch, range(num_steps, 0, -1), num_samples, random))
+        cost = step_cost(problem, noise, batch, Steps.join(path), temperature).total
+        advantages = later_costs_advantage(cost.unflatten(1, (num_steps, num_samples)).transpose(0, 1))
+    results = []
+    for denoiser in (model, FusedGnn(model, weights, calls_at_once=num_steps)):
+        weights.gradient.zero_()
+        again = (predict(denoiser, batch, taken.x, taken.step, taken.features) for taken in path)
+        steps = Steps.join([taken._replace(logits=logits) for taken, logits in zip(path, again, strict=True)])
+        cost = step_cost(problem, noise, batch, steps, temperature).total
+        surrogate(batch, steps, cost, advantages).sum().backward()
+        results.append((steps.logits.detach()[batch.mask], weights.gradient.clone()))
+    expected, got = results
+    assert relative_error(got[0], expected[0]) < 1e-2
+    # Most of the error is rectifiers that flip: rounding any one tensor of the network to float16 gives half of it.
+    assert relative_error(got[1], expected[1]) < (5e-2 if name == "mis-rb-small" else 3e-2)
+
+
+@pytest.mark.gpu
+def test_recorded_calls_repeat_what_ran_as_written():
+    calls = CapturedCalls(
+        lambda key, value: value * torch.rand(1000, generator=calls.generator, device=DEVICE), torch.device(DEVICE)
+    )
+    values = [torch.full((), float(index)) for index in range(1, 5)]
+    results = [calls("key", value, seed=index).clone() for index, value in enumerate(values)]
+    again = CapturedCalls(calls.function, torch.device(DEVICE))
+    for index, value in enumerate(values):
+        calls.generator.manual_seed(index)
+        assert torch.equal(results[index], again.function("key", value.to(DEVICE)))
+    assert len(calls.recordings) == 1
