@@ -4,13 +4,20 @@ With a step factor n, each of the T time steps is taken n times in a row, every 
 appendix also prints floor((t + 1) / n), which is this rule only for n = 2; its words hold here for every n.
 """
 
+from collections import deque
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
-from diffuco.diffusion.randomness import RandomSource
+from diffuco.diffusion.randomness import RandomSource, RowRandom
 from diffuco.diffusion.reverse import Denoiser, ReverseStep, reverse_process
-from diffuco.graphs.batch import Batch
+from diffuco.graphs.batch import Batch, DenseBatch
+from diffuco.ops.capture import CapturedCalls
+
+CAPTURED_ROWS = 2**17
+"""Nodes times samples up to which a GPU waits for the host to name its kernels, so that recording them pays."""
 
 
 def evaluation_steps(num_steps: int, step_factor: int) -> list[int]:
@@ -34,3 +41,49 @@ def sample_steps(
 ) -> Iterator[ReverseStep]:
     """Yield every reverse step; the last one holds the samples (`next_x`) and the logits that decoding starts from."""
     yield from reverse_process(denoiser, batch, evaluation_steps(num_steps, step_factor), num_samples, random)
+
+
+class Samples(NamedTuple):
+    """The end of a reverse process."""
+
+    states: Tensor
+    """X_0 [N, S]."""
+    logits: Tensor
+    """Of q(X_0 | X_1), which decoding starts from [N, S]."""
+
+
+class Sampler:
+    """Draws samples from a denoiser; on a GPU the whole process of a small batch is recorded and replayed."""
+
+    def __init__(self, denoiser: Denoiser, num_steps: int, device: torch.device) -> None:
+        self.denoiser, self.num_steps = denoiser, num_steps
+        self.calls = CapturedCalls(self._dense, device)
+
+    @torch.inference_mode()
+    def draw(self, batch: Batch, num_samples: int, step_factor: int, *, seed: int) -> Samples:
+        """Samples that depend on the seed and the batch alone."""
+        if not isinstance(batch, DenseBatch) or batch.num_rows * num_samples > CAPTURED_ROWS:
+            self.calls.generator.manual_seed(seed)
+            return self._draw(batch, num_samples, step_factor)
+        tensors = [batch.sizes, batch.adjacency, batch.node_weights]
+        tensors += [] if batch.weights is None else [batch.weights]
+        key = (num_samples, step_factor, len(tensors), batch.adjacency.shape)
+        samples: Samples = self.calls(key, *tensors, seed=seed)
+        return Samples(*(values.clone() for values in samples))
+
+    def _dense(
+        self, key: tuple[int, int], sizes: Tensor, adjacency: Tensor, node_weights: Tensor, *weights: Tensor
+    ) -> Samples:
+        return self._draw(DenseBatch(sizes, adjacency, weights[0] if weights else None, node_weights), *key[:2])
+
+    def _draw(self, batch: Batch, num_samples: int, step_factor: int) -> Samples:
+        steps = sample_steps(
+            self.denoiser,
+            batch,
+            num_steps=self.num_steps,
+            num_samples=num_samples,
+            random=RowRandom(self.calls.generator),
+            step_factor=step_factor,
+        )
+        last = deque(steps, maxlen=1).pop()
+        return Samples(last.next_x, last.logits)

@@ -5,7 +5,6 @@ Legend: B graphs, N rows, S samples.
 
 import time
 import warnings
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, get_args
@@ -15,17 +14,17 @@ import torch
 from torch import Tensor
 
 from diffuco.decoding import conditional_expectation
-from diffuco.diffusion.randomness import RandomSource, RowRandom
-from diffuco.diffusion.reverse import Denoiser
 from diffuco.errors import InputError
 from diffuco.graphs.batch import Batch, make_batch
 from diffuco.graphs.convert import as_graph, qubo_as_graph
 from diffuco.graphs.graph import Graph, GraphWarning
 from diffuco.memory import Requirement, check_fits, requirement
+from diffuco.model.acceleration import accelerate, pick_engine
 from diffuco.model.checkpoint import Checkpoint
+from diffuco.model.weights import FlatWeights
 from diffuco.pretrained import default_model, load_model
 from diffuco.problems import Problem, get_problem
-from diffuco.sampling import sample_steps
+from diffuco.sampling import Sampler
 from diffuco.solution import Solution
 
 Decode = Literal["none", "ce", "ce-st"]
@@ -81,7 +80,12 @@ class Solver:
                 f"model '{model.name}' was trained for {model.problem}, not {problem}; choose another model"
             )
         self.checkpoint = model
-        self.denoiser = model.model.to(self.device)
+        network = model.model.to(self.device)
+        # Compiling pays when a shape repeats, as in training; here every batch has its own.
+        can_fuse = pick_engine("auto", network.config, self.device) == "fused"
+        self.engine = "fused" if can_fuse else "reference"
+        denoiser = accelerate(network, FlatWeights(network), self.engine)
+        self.sampler = Sampler(denoiser, network.config.num_steps, self.device)
         self.load_seconds = time.perf_counter() - started
 
     def solve(
@@ -101,21 +105,20 @@ class Solver:
         needs = [self.requirement(graph, samples) for graph in graphs]
         for graph, need in zip(graphs, needs, strict=True):
             check_fits(graph, need, self.device)
-        random = RowRandom(torch.Generator(self.device).manual_seed(seed))
+        seeds = np.random.default_rng(seed)
         solutions: dict[int, Solution] = {}
         for positions in batches_by_size(graphs, samples, rows_per_batch(self.device)):
             chosen = [graphs[position] for position in positions]
             batch = make_batch(chosen, self.device)
             states, seconds = draw_solutions(
-                self.denoiser,
+                self.sampler,
                 self.problem,
                 batch,
-                num_steps=self.checkpoint.model.config.num_steps,
                 num_samples=samples,
                 samples_at_once=min(needs[position].samples_at_once for position in positions),
                 step_factor=step_factor,
                 token_size={"none": 0, "ce": 1, "ce-st": token_size}[decode],
-                random=random,
+                seeds=seeds,
             )
             share = {"load": self.load_seconds / len(graphs)} | {k: v / len(chosen) for k, v in seconds.items()}
             for position, solution in zip(positions, self._best(chosen, batch, states, share, seed), strict=True):
@@ -153,38 +156,34 @@ class Solver:
 
 
 def draw_solutions(
-    denoiser: Denoiser,
+    sampler: Sampler,
     problem: Problem,
     batch: Batch,
     *,
-    num_steps: int,
     num_samples: int,
     samples_at_once: int | None = None,
     step_factor: int,
     token_size: int,
-    random: RandomSource,
+    seeds: np.random.Generator,
 ) -> tuple[Tensor, dict[str, float]]:
     """Sample and decode one batch (token size 0: keep the samples as drawn); states [N, S] and seconds per stage."""
     started = _now(batch.device)
     samples_at_once = samples_at_once or num_samples
-    states, logits = [], []
-    for first in range(0, num_samples, samples_at_once):
-        steps = sample_steps(
-            denoiser,
+    parts = [
+        sampler.draw(
             batch,
-            num_steps=num_steps,
-            num_samples=min(samples_at_once, num_samples - first),
-            random=random,
-            step_factor=step_factor,
+            min(samples_at_once, num_samples - first),
+            step_factor,
+            seed=int(seeds.integers(np.iinfo(np.int64).max)),
         )
-        last = deque(steps, maxlen=1).pop()
-        states.append(last.next_x)
-        logits.append(last.logits)
+        for first in range(0, num_samples, samples_at_once)
+    ]
     sampled = _now(batch.device)
     if token_size:
-        decoded = conditional_expectation(problem, batch, torch.cat(logits, dim=1).sigmoid(), token_size)
+        logits = torch.cat([part.logits for part in parts], dim=1)
+        decoded = conditional_expectation(problem, batch, logits.sigmoid(), token_size)
     else:
-        decoded = torch.cat(states, dim=1)
+        decoded = torch.cat([part.states for part in parts], dim=1)
     return decoded, {"sample": sampled - started, "decode": _now(batch.device) - sampled}
 
 

@@ -21,7 +21,7 @@ DENSE_ABOVE_DENSITY = 0.05
 """On a CPU a dense product beats the sparse sum above this share of possible edges."""
 DENSE_BYTES_PER_GRAPH = 2**28
 """Largest adjacency matrix that is stored densely."""
-LISTS_BELOW_DENSITY = 0.01
+LISTS_BELOW_DENSITY = 0.005
 """On a GPU neighbour lists beat the tensor cores below this share of possible edges."""
 
 

@@ -55,9 +55,9 @@ class Launch(NamedTuple):
 
 
 # The H200 has 132 processors.
-FORWARD = Launch(rows=64, num_warps=4, num_programs=132 * 4)
+FORWARD = Launch(rows=64, num_warps=4, num_programs=132 * 3)
 SUMS = Launch(rows=64, num_warps=4, num_programs=132 * 4)
-BACKWARD = Launch(rows=64, num_warps=4, num_programs=132 * 2)
+BACKWARD = Launch(rows=64, num_warps=4, num_programs=132 * 2, num_stages=2)
 PRODUCTS = BACKWARD
 """The backward kernels have equally many programs, as each fills one line of `partial_gradients`."""
 NEIGHBOR_COLUMNS = 2048
@@ -484,8 +484,8 @@ def head_backward_kernel(
         given = tl.load(h + at[:, None] * F + cols, mask=real[:, None], other=0.0)
         d_logit = tl.load(d_logits + at, mask=real, other=0.0) * factor
         # Again what the forward pass computed.
-        first_hidden = _dot(given, first) + _vector(packed, HEAD_MATRICES, 0, F)
-        first_standard, first_inverse, zero = _standardise(tl.maximum(first_hidden, 0.0), F)
+        hidden = _dot(given, first) + _vector(packed, HEAD_MATRICES, 0, F)
+        first_standard, first_inverse, first_zero = _standardise(tl.maximum(hidden, 0.0), F)
         middle = first_standard.to(dtype)
         hidden = _dot(middle, second) + _vector(packed, HEAD_MATRICES, 1, F)
         standard, inverse, zero = _standardise(tl.maximum(hidden, 0.0), F)
@@ -494,11 +494,11 @@ def head_backward_kernel(
         g_lines = _add_sum(_narrow(standard * d_logit[:, None], dtype), 2, g_lines, ROWS)
         d_standard = d_logit[:, None] * _vector(packed, HEAD_MATRICES, 2, F)
         d_hidden = _standardise_backward(d_standard, standard, inverse, F)
-        d_narrow = _narrow(tl.where(hidden > 0, d_hidden, 0.0), dtype)
+        d_narrow = _narrow(tl.where(standard > zero, d_hidden, 0.0), dtype)
         g_lines = _add_sum(d_narrow, 1, g_lines, ROWS)
         g_second = _add_dot(tl.trans(middle), d_narrow, g_second)
         d_hidden = _standardise_backward(_dot(d_narrow, tl.trans(second)), first_standard, first_inverse, F)
-        d_narrow = _narrow(tl.where(first_hidden > 0, d_hidden, 0.0), dtype)
+        d_narrow = _narrow(tl.where(first_standard > first_zero, d_hidden, 0.0), dtype)
         g_lines = _add_sum(d_narrow, 0, g_lines, ROWS)
         g_first = _add_dot(tl.trans(given), d_narrow, g_first)
         d_given = _narrow(_dot(d_narrow, tl.trans(first)), dtype)

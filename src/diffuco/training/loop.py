@@ -9,7 +9,6 @@ from typing import Any
 import torch
 
 from diffuco.diffusion.noise import make_noise
-from diffuco.diffusion.reverse import Denoiser
 from diffuco.errors import InputError
 from diffuco.graphs.datasets import get_dataset
 from diffuco.model.acceleration import accelerate, pick_engine
@@ -18,6 +17,7 @@ from diffuco.model.gnn import Gnn
 from diffuco.model.weights import FlatWeights
 from diffuco.problems import Problem, get_problem
 from diffuco.provenance import hardware, source_commit
+from diffuco.sampling import Sampler
 from diffuco.training.config import TrainConfig
 from diffuco.training.data import TrainingGraphs
 from diffuco.training.distributed import joined_group
@@ -71,6 +71,7 @@ def train(
         weights = FlatWeights(model)
         denoiser = accelerate(model, weights, engine, calls_at_once=config.steps_at_once)
         take_step = TrainStep(config, problem, noise, denoiser, weights, data, group, capture=engine == "fused")
+        sampler = Sampler(denoiser, config.num_steps, group.device)
         validation_graphs = dataset.graphs("validation", config.num_validation_graphs, progress=show)
         validation = Validation(problem, validation_graphs, config, group.device)
         keeper = Keeper(out, config, model, engine, take_step.optimizer, validation)
@@ -90,7 +91,7 @@ def train(
                 # Validate, save.
                 stops = max_minutes is not None and group.any(time.monotonic() - started > 60 * max_minutes)
                 if group.is_leader:
-                    keeper.keep(state, denoiser, report, stops=stops)
+                    keeper.keep(state, sampler, report, stops=stops)
                 if stops:
                     break
     return {
@@ -118,13 +119,13 @@ class Keeper:
         self.out, self.config, self.model, self.engine = out, config, model, engine
         self.optimizer, self.validation = optimizer, validation
 
-    def keep(self, state: Progress, denoiser: Denoiser, report: Reporter, *, stops: bool) -> None:
+    def keep(self, state: Progress, sampler: Sampler, report: Reporter, *, stops: bool) -> None:
         """After a step, validate and write files when they are due; all but `best` when the sitting ends."""
         config = self.config
         ends = stops or state.step == config.total_steps
         scores: dict[str, float] = {}
         if state.step % config.validate_every == 0 or state.step == config.total_steps:
-            scores = self.validation.run(denoiser)
+            scores = self.validation.run(sampler)
             report.validation(state.step, scores)
             if scores["energy"] < state.best_energy:
                 state.best_energy = scores["energy"]

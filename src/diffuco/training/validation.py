@@ -2,18 +2,17 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from diffuco.decoding import conditional_expectation
-from diffuco.diffusion.randomness import RandomSource, RowRandom
-from diffuco.diffusion.reverse import Denoiser
 from diffuco.graphs.batch import Batch, make_batch
 from diffuco.graphs.graph import Graph
 from diffuco.problems import Problem
+from diffuco.sampling import Sampler
 from diffuco.solver import batches_by_size, draw_solutions, rows_per_batch
 from diffuco.training.config import TrainConfig
-from diffuco.training.step import step_seed
 
 
 class Validation:
@@ -27,10 +26,10 @@ class Validation:
         self.batches = [make_batch([graphs[position] for position in group], device) for group in groups]
         self.greedy = torch.cat([self._greedy_energy(batch) for batch in self.batches])  # [B]
 
-    def run(self, denoiser: Denoiser) -> dict[str, float]:
+    def run(self, sampler: Sampler) -> dict[str, float]:
         """Mean and best-of-samples energy after CE with the training number of steps, and the gain over greedy."""
-        random = RowRandom(torch.Generator(self.device).manual_seed(step_seed(self.config.seed, 0)))
-        energies = torch.cat([self._energies(denoiser, batch, random) for batch in self.batches])  # [B, S]
+        seeds = np.random.default_rng(self.config.seed)
+        energies = torch.cat([self._energies(sampler, batch, seeds) for batch in self.batches])  # [B, S]
         gain = (self.greedy - energies.mean(1)) / self.greedy.abs().clamp(min=1e-9)
         return {
             "energy": energies.mean().item(),
@@ -38,16 +37,15 @@ class Validation:
             "gain_over_greedy": gain.mean().item(),
         }
 
-    def _energies(self, denoiser: Denoiser, batch: Batch, random: RandomSource) -> Tensor:
+    def _energies(self, sampler: Sampler, batch: Batch, seeds: np.random.Generator) -> Tensor:
         states, _ = draw_solutions(
-            denoiser,
+            sampler,
             self.problem,
             batch,
-            num_steps=self.config.num_steps,
             num_samples=self.config.validation_samples,
             step_factor=1,
             token_size=1,
-            random=random,
+            seeds=seeds,
         )
         return self.problem.energy(batch, states)
 
