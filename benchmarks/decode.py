@@ -8,19 +8,16 @@ the device synchronised before and after each; "kernel" is what the GPU spent in
 
 Decoding needs every row of a dense adjacency once per sample, in another order for each. Those bytes over the kernel's
 time are "rows GB/s"; samples of one graph run side by side and share rows in the caches, so the memory need deliver no
-more than one sample's ("rows once"), which stands beside the speed of a copy in device memory.
+more than one sample's ("rows once"), with its share of the speed of a copy in device memory.
 """
 
 import argparse
-import json
 import os
 import statistics
-import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
 import torch
+from evidence import Limits, Record, add_options, measured_limits, require_green, seconds, write_record
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor
@@ -32,8 +29,9 @@ from diffuco.graphs.batch import Batch, DenseBatch, SparseBatch
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph
 from diffuco.problems import get_problem
-from diffuco.provenance import hardware, source_commit
+from diffuco.provenance import hardware
 
+TESTS = ("tests/test_triton_decode.py", "tests/test_decoding.py")
 DECODERS: dict[str, tuple[ops.Decoder, type[Batch], str]] = {
     "numba-sparse": ("numba", SparseBatch, "cpu"),
     "numba-dense": ("numba", DenseBatch, "cpu"),
@@ -44,31 +42,24 @@ DECODERS: dict[str, tuple[ops.Decoder, type[Batch], str]] = {
 """Decoder, kind of batch and device by the name on the command line."""
 KERNELS = ("quadratic_kernel", "cover_kernel")
 
-Record = dict[str, Any]
-
 
 def main() -> None:
     """Measure, print a table, write JSON if asked."""
     arguments = _arguments()
     on_gpu = any(DECODERS[name][2] == "cuda" for name in arguments.decoders)
-    place = hardware(torch.device("cuda" if on_gpu else "cpu"))
-    copy_speed = _copy_bytes_per_s() if on_gpu else None
-    title = f"{arguments.graphs} graphs x {arguments.samples} samples, {place}"
-    if copy_speed:
-        title += f", copies {copy_speed / 1e9:.0f} GB/s"
+    device = torch.device("cuda" if on_gpu else "cpu")
+    tests = require_green(TESTS, skip=arguments.skip_tests)
+    limits = measured_limits(device)
     columns = ("dataset", "problem", "k", "decoder", "first s", "call ms", "kernel ms", "M edges/s", "rows GB/s")
-    table = Table(*columns, "rows once GB/s", title=title)
+    title = f"{arguments.graphs} graphs x {arguments.samples} samples, {hardware(device)}"
+    table = Table(*columns, "rows once GB/s", title=title, caption=str(limits))
     records: list[Record] = []
     for dataset in arguments.datasets:
-        for record in _measure_dataset(dataset, arguments):
+        for record in _measure_dataset(dataset, arguments, limits):
             records.append(record)
             table.add_row(*_cells(record))
-    Console(width=130).print(table)
-    if arguments.json:
-        setting = {"graphs": arguments.graphs, "samples": arguments.samples, "repeats": arguments.repeats}
-        origin = {"hardware": place, "torch": torch.__version__, "commit": source_commit()}
-        speeds = {"copy_bytes_per_s": copy_speed, "measurements": records}
-        arguments.json.write_text(json.dumps(setting | origin | speeds, indent=1) + "\n")
+    Console(width=140).print(table)
+    write_record(arguments, device, tests, limits, records)
 
 
 def _arguments() -> argparse.Namespace:
@@ -82,7 +73,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--decoders", nargs="+", choices=usable, default=usable)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--json", type=Path, help="write the measurements here")
+    add_options(parser)
     arguments = parser.parse_args()
     if len(arguments.decoders) < 2:
         parser.error("one decoder alone cannot be compared: name two or more")
@@ -90,7 +81,7 @@ def _arguments() -> argparse.Namespace:
     return arguments
 
 
-def _measure_dataset(dataset: str, arguments: argparse.Namespace) -> Iterator[Record]:
+def _measure_dataset(dataset: str, arguments: argparse.Namespace, limits: Limits) -> Iterator[Record]:
     """One record per problem, token size and decoder."""
     graphs = get_dataset(dataset).graphs("test", arguments.graphs)
     generator = torch.Generator().manual_seed(0)
@@ -108,7 +99,7 @@ def _measure_dataset(dataset: str, arguments: argparse.Namespace) -> Iterator[Re
                 if not torch.equal(states, expected):
                     raise SystemExit(f"{name} gives other states for {problem}, k = {token_size}: no speeds to report")
                 setting = {"dataset": dataset, "problem": problem, "token_size": token_size, "decoder": name}
-                yield setting | times | _speeds(graphs, arguments.samples, batch, times)
+                yield setting | times | _speeds(graphs, arguments.samples, batch, times, limits)
 
 
 def _measure(name: str, token_size: int, batch: Batch, probs: Tensor, repeats: int) -> tuple[Tensor, Record]:
@@ -118,21 +109,11 @@ def _measure(name: str, token_size: int, batch: Batch, probs: Tensor, repeats: i
     def decode() -> Tensor:
         return conditional_expectation(problem, batch, probs, token_size)
 
-    first = _seconds(decode, batch.device)
+    first = seconds(decode, batch.device)
     states = decode()
-    median = statistics.median(_seconds(decode, batch.device) for _ in range(repeats))
+    median = statistics.median(seconds(decode, batch.device) for _ in range(repeats))
     kernel = _kernel_seconds(decode, repeats) if ops.decoder_override == "triton" else None
     return torch.cat(batch.split(states)).cpu(), {"first_s": first, "median_s": median, "kernel_s": kernel}
-
-
-def _seconds(function: Callable[[], Tensor], device: torch.device) -> float:
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-    start = time.perf_counter()
-    function()
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter() - start
 
 
 def _kernel_seconds(function: Callable[[], Tensor], repeats: int) -> float:
@@ -144,16 +125,7 @@ def _kernel_seconds(function: Callable[[], Tensor], repeats: int) -> float:
     return float(statistics.median(e.device_time for e in profiler.events() if e.name in KERNELS)) / 1e6
 
 
-def _copy_bytes_per_s() -> float:
-    """Bytes read and written per second by a copy in device memory."""
-    source = torch.rand(2**29, device="cuda")
-    target = torch.empty_like(source)
-    _seconds(lambda: target.copy_(source), source.device)
-    seconds = statistics.median(_seconds(lambda: target.copy_(source), source.device) for _ in range(9))
-    return 2 * source.nbytes / seconds
-
-
-def _speeds(graphs: list[Graph], num_samples: int, batch: Batch, times: Record) -> Record:
+def _speeds(graphs: list[Graph], num_samples: int, batch: Batch, times: Record, limits: Limits) -> Record:
     """Work and speed: edges by the whole call, adjacency rows by the kernel alone."""
     num_edges = sum(graph.num_edges for graph in graphs)
     speeds: Record = {
@@ -165,6 +137,7 @@ def _speeds(graphs: list[Graph], num_samples: int, batch: Batch, times: Record) 
         once = batch.adjacency.element_size() * sum(graph.num_nodes**2 for graph in graphs)
         speeds["row_bytes_once"] = once
         speeds["row_bytes_once_per_s"] = once / times["kernel_s"]
+        speeds["share_of_gb_per_s"] = once / times["kernel_s"] / 1e9 / limits.copy_gb_per_s
         speeds["row_bytes_of_all_samples_per_s"] = num_samples * once / times["kernel_s"]
     return speeds
 
@@ -175,6 +148,7 @@ def _cells(record: Record) -> list[str]:
     def cell(name: str, unit: float, digits: int) -> str:
         return "" if record.get(name) is None else f"{record[name] / unit:.{digits}f}"
 
+    share = record.get("share_of_gb_per_s")
     return [
         *(str(record[name]) for name in ("dataset", "problem", "token_size", "decoder")),
         cell("first_s", 1, 2),
@@ -182,7 +156,7 @@ def _cells(record: Record) -> list[str]:
         cell("kernel_s", 1e-3, 2),
         cell("directed_edges_per_s", 1e6, 0),
         cell("row_bytes_of_all_samples_per_s", 1e9, 0),
-        cell("row_bytes_once_per_s", 1e9, 0),
+        cell("row_bytes_once_per_s", 1e9, 0) + (f" ({share:.0%})" if share else ""),
     ]
 
 

@@ -1,19 +1,22 @@
 """Speed of the graph generators: graphs per second on one core and on all of them, Graph objects included.
 
-python benchmarks/generate.py --json out/generate.json
+    python benchmarks/generate.py --json generate.json
+
+"edges" is what all cores together write into the graphs' lists of edges, in brackets as a share of a copy's speed.
 """
 
 import argparse
-import json
-import platform
 import time
-from pathlib import Path
 
+import torch
+from evidence import Limits, Record, add_options, measured_limits, require_green, write_record
 from rich.console import Console
 from rich.table import Table
 
 from diffuco.graphs import datasets
+from diffuco.provenance import hardware
 
+TESTS = ("tests/test_generate.py",)
 NAMES = ("rb-small", "rb-large", "ba-small", "ba-large")
 
 
@@ -23,29 +26,36 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=NAMES, metavar="dataset")
     parser.add_argument("--count", type=int, default=1000, help="graphs per measurement")
     parser.add_argument("--repeats", type=int, default=3, help="the fastest of so many measurements counts")
-    parser.add_argument("--json", type=Path, metavar="PATH", help="also write the numbers here")
-    options = parser.parse_args()
-    rows = [measure(name, options.count, options.repeats) for name in options.names]
+    add_options(parser)
+    arguments = parser.parse_args()
+    device = torch.device("cpu")
+    tests = require_green(TESTS, skip=arguments.skip_tests)
+    limits = measured_limits(device)
+    records = [measure(name, arguments.count, arguments.repeats, limits) for name in arguments.names]
     num_cores = datasets.available_cores()
-    table = Table("dataset", "mean edges", "graphs/s, 1 core", f"graphs/s, {num_cores} cores")
-    for row in rows:
-        table.add_row(str(row["dataset"]), *(f"{float(row[key]):,.0f}" for key in list(row)[1:]))
-    Console().print(table)
-    if options.json:
-        report = {"machine": platform.machine(), "cores": num_cores, "count": options.count, "results": rows}
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps(report, indent=1) + "\n")
+    columns = ("dataset", "mean edges", "graphs/s, 1 core", f"graphs/s, {num_cores} cores", "edges GB/s")
+    table = Table(*columns, title=hardware(device), caption=str(limits))
+    for record in records:
+        numbers = (f"{record[name]:,.0f}" for name in ("mean_edges", "one_core", "all_cores"))
+        table.add_row(record["dataset"], *numbers, f"{record['gb_per_s']:.3g} ({record['share_of_gb_per_s']:.0%})")
+    Console(width=110).print(table)
+    write_record(arguments, device, tests, limits, records)
 
 
-def measure(name: str, count: int, repeats: int) -> dict[str, str | float]:
+def measure(name: str, count: int, repeats: int, limits: Limits) -> Record:
     """Graphs per second of one dataset's training split."""
     dataset = datasets.get_dataset(name)
     graphs = list(dataset.generate("train", count, workers=1))
+    all_cores = max(rate(dataset, count, datasets.available_cores()) for _ in range(repeats))
+    gb_per_s = all_cores * sum(graph.edges.nbytes for graph in graphs) / count / 1e9
     return {
         "dataset": name,
+        "cores": datasets.available_cores(),
         "mean_edges": sum(graph.num_edges for graph in graphs) / count,
         "one_core": max(rate(dataset, count, 1) for _ in range(repeats)),
-        "all_cores": max(rate(dataset, count, datasets.available_cores()) for _ in range(repeats)),
+        "all_cores": all_cores,
+        "gb_per_s": gb_per_s,
+        "share_of_gb_per_s": gb_per_s / limits.copy_gb_per_s,
     }
 
 

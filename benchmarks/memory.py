@@ -1,20 +1,98 @@
-"""Peak memory of solving one large random graph beside what `diffuco.memory` predicts, and the time it takes."""
+"""Peak memory: of solving one large random graph, or of training steps as the number of diffusion steps grows.
+
+    python benchmarks/memory.py --nodes 1000000 --edges 5000000 --samples 2 --json memory.json
+    python benchmarks/memory.py --recipe mis-rb-large-paper --steps 4 40 --steps-per-chunk 4 --json memory.json
+
+The first stands beside what `diffuco.memory` predicts. The second needs a GPU, which knows what it has in use: it takes
+optimiser steps of a recipe with T replaced, differentiating so many diffusion steps at once (0: all), and counts what
+they need beyond the training graphs.
+"""
 
 import argparse
-import json
+import dataclasses
 import resource
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 import torch
+from evidence import Limits, Record, add_options, measured_limits, require_green, write_record
 from rich.console import Console
 from rich.table import Table
+from roofline import SPEED_COLUMNS, speed_cells, speeds
+from train_step import measure, shape, time_cells, training_graphs
 
 from diffuco.graphs.graph import Graph, GraphWarning
-from diffuco.provenance import hardware, source_commit
-from diffuco.solver import Solver
+from diffuco.model.acceleration import ENGINES, pick_engine
+from diffuco.provenance import hardware
+from diffuco.solver import Solver, pick_device
+from diffuco.training.recipes import get_recipe
+
+TESTS = {
+    "solve": ("tests/test_memory.py",),
+    "train": ("tests/test_fused.py", "tests/test_loss.py"),
+}
+
+
+def main() -> None:
+    """Solve the graph or train the recipe that the options describe."""
+    arguments = _arguments()
+    device = pick_device(arguments.device)
+    tests = require_green(TESTS["train" if arguments.recipe else "solve"], skip=arguments.skip_tests)
+    if arguments.recipe:
+        limits = measured_limits(device)
+        records = _train(arguments, device, limits)
+        table = _training_table(records)
+    else:
+        records = [_solve(arguments, device)]
+        limits = measured_limits(device)  # afterwards: the highest memory of a process does not fall again
+        table = _solving_table(records[0])
+    table.title = f"{arguments.recipe or records[0]['graph']}, {hardware(device)}"
+    table.caption = str(limits)
+    Console(width=130).print(table)
+    write_record(arguments, device, tests, limits, records)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    solving = parser.add_argument_group("solving one graph")
+    solving.add_argument("--problem", default="mis")
+    solving.add_argument("--nodes", type=int, default=100_000)
+    solving.add_argument("--edges", type=int, default=500_000)
+    solving.add_argument("--samples", type=int, default=2)
+    solving.add_argument("--step-factor", type=int, default=1)
+    training = parser.add_argument_group("training")
+    training.add_argument("--recipe")
+    training.add_argument("--steps", nargs="+", type=int, default=[4, 40], help="T, one measurement each")
+    training.add_argument("--steps-per-chunk", type=int, default=0, help="steps differentiated at once; 0: all")
+    training.add_argument("--engines", nargs="+", choices=ENGINES, help="default: what `auto` picks")
+    parser.add_argument("--device", default="auto")
+    add_options(parser)
+    return parser.parse_args()
+
+
+def _solve(arguments: argparse.Namespace, device: torch.device) -> Record:
+    """Memory and time of one graph."""
+    graph = random_graph(arguments.nodes, arguments.edges)
+    solver = Solver(arguments.problem, device=str(device))
+    before = peak_bytes(device)
+    started = time.perf_counter()
+    (solution,) = solver.solve([graph], samples=arguments.samples, step_factor=arguments.step_factor)
+    need = solver.requirement(graph, arguments.samples)
+    return {
+        "graph": graph.name,
+        "problem": arguments.problem,
+        "nodes": graph.num_nodes,
+        "edges": graph.num_edges,
+        "samples": arguments.samples,
+        "samples_at_once": need.samples_at_once,
+        "steps": arguments.step_factor * solver.checkpoint.model.config.num_steps,
+        "predicted_gib": need.num_bytes / 2**30,
+        "measured_gib": (peak_bytes(device) - before) / 2**30,
+        "seconds": time.perf_counter() - started,
+        "objective": solution.objective,
+        "feasible": solution.feasible,
+    }
 
 
 def random_graph(num_nodes: int, num_edges: int) -> Graph:
@@ -32,45 +110,35 @@ def peak_bytes(device: torch.device) -> int:
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def main() -> None:
-    """Solve the graph that the options describe."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--problem", default="mis")
-    parser.add_argument("--nodes", type=int, default=100_000)
-    parser.add_argument("--edges", type=int, default=500_000)
-    parser.add_argument("--samples", type=int, default=2)
-    parser.add_argument("--step-factor", type=int, default=1)
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--json", type=Path, help="write the measurements here")
-    arguments = parser.parse_args()
-    graph = random_graph(arguments.nodes, arguments.edges)
-    solver = Solver(arguments.problem, device=arguments.device)
-    before = peak_bytes(solver.device)
-    started = time.perf_counter()
-    (solution,) = solver.solve([graph], samples=arguments.samples, step_factor=arguments.step_factor)
-    need = solver.requirement(graph, arguments.samples)
-    record = {
-        "problem": arguments.problem,
-        "nodes": graph.num_nodes,
-        "edges": graph.num_edges,
-        "samples": arguments.samples,
-        "samples_at_once": need.samples_at_once,
-        "steps": arguments.step_factor * solver.checkpoint.model.config.num_steps,
-        "predicted_gib": need.num_bytes / 2**30,
-        "measured_gib": (peak_bytes(solver.device) - before) / 2**30,
-        "seconds": time.perf_counter() - started,
-        "objective": solution.objective,
-        "feasible": solution.feasible,
-        "hardware": hardware(solver.device),
-        "torch": torch.__version__,
-        "commit": source_commit(),
-    }
-    table = Table("measure", "value", title=f"{graph.name}, {record['hardware']}")
+def _solving_table(record: Record) -> Table:
+    table = Table("measure", "value")
     for name, value in record.items():
         table.add_row(name, f"{value:.2f}" if isinstance(value, float) else str(value))
-    Console().print(table)
-    if arguments.json:
-        arguments.json.write_text(json.dumps(record, indent=1) + "\n")
+    return table
+
+
+def _train(arguments: argparse.Namespace, device: torch.device, limits: Limits) -> list[Record]:
+    """Memory and time of optimiser steps, for every T and engine."""
+    recipe = get_recipe(arguments.recipe)
+    data = training_graphs(recipe, device)
+    records = []
+    for engine in arguments.engines or [pick_engine("auto", recipe.model, device)]:
+        for num_steps in arguments.steps:
+            config = dataclasses.replace(recipe, num_steps=num_steps, steps_per_chunk=arguments.steps_per_chunk)
+            times, work = measure(config, data, engine, passes=1)
+            setting = {"recipe": arguments.recipe, "shape": shape(config), "engine": engine, "steps": num_steps}
+            speed = speeds(work, times["ms"] / 1000, limits, engine)
+            records.append(setting | {"steps_at_once": config.steps_at_once} | times | speed)
+    return records
+
+
+def _training_table(records: list[Record]) -> Table:
+    columns = ("graphs x samples x steps x layers", "at once", "engine", "ms", "first s", "peak GiB")
+    table = Table(*columns, *SPEED_COLUMNS)
+    for record in records:
+        cells = (record["shape"], str(record["steps_at_once"]), record["engine"])
+        table.add_row(*cells, *time_cells(record), *speed_cells(record))
+    return table
 
 
 if __name__ == "__main__":

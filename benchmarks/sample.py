@@ -1,83 +1,132 @@
-"""Time to sample the test graphs of a dataset with a shipped model: eager, bfloat16 and compiled, in one run."""
+"""Time to sample the test graphs of a dataset, without decoding: reference, compiled and fused, in one run.
+
+    python benchmarks/sample.py --model mis-rb-small --graphs 500 --samples 8 --json sample.json
+    python benchmarks/sample.py --recipe max-cut-ba-large-paper
+
+With `--recipe` the network has that recipe's shape and random weights: the time is that of a trained one. "sample" is
+the median of `--repeats` passes over all graphs in batches of similar size, until the samples lie on the device;
+"collect" is the time to make the batches and bring them there, which is the same for all engines. "first" is the first
+pass, compilation included unless it is cached. `roofline` says what TFLOP/s, GB/s and the floor mean.
+"""
 
 import argparse
-import json
+import gc
 import statistics
 import time
-from collections import deque
-from pathlib import Path
 
 import torch
+from evidence import Record, add_options, measured_limits, require_green, synchronize, write_record
 from rich.console import Console
 from rich.table import Table
+from roofline import FLOAT_BYTES, SPEED_COLUMNS, Work, engines_here, forward_work, speed_cells, speeds
 
-from diffuco.diffusion.randomness import RowRandom
-from diffuco.diffusion.reverse import Denoiser
-from diffuco.graphs.batch import Batch, make_batch
+from diffuco.graphs.batch import make_batch
 from diffuco.graphs.datasets import get_dataset
-from diffuco.model.acceleration import accelerate
+from diffuco.graphs.graph import Graph
+from diffuco.model.acceleration import ENGINES, accelerate
+from diffuco.model.gnn import Gnn
+from diffuco.model.weights import FlatWeights
 from diffuco.pretrained import load_model
-from diffuco.provenance import hardware, source_commit
-from diffuco.sampling import sample_steps
+from diffuco.provenance import hardware
+from diffuco.sampling import Sampler
 from diffuco.solver import batches_by_size, pick_device, rows_per_batch
+from diffuco.training.loop import initial_model
+from diffuco.training.recipes import get_recipe
 
-MODES = {
-    "eager float32": {"precision": "float32", "compile": False},
-    "eager bfloat16": {"precision": "bfloat16", "compile": False},
-    "compiled bfloat16": {"precision": "bfloat16", "compile": True},
-}
-
-
-def seconds_to_sample(
-    denoiser: Denoiser, batches: list[Batch], num_steps: int, num_samples: int, step_factor: int
-) -> float:
-    """Wall-clock time of one pass over all batches."""
-    device = batches[0].device
-    random = RowRandom(torch.Generator(device).manual_seed(0))
-    started = time.perf_counter()
-    for batch in batches:
-        steps = sample_steps(
-            denoiser, batch, num_steps=num_steps, num_samples=num_samples, step_factor=step_factor, random=random
-        )
-        deque(steps, maxlen=0)
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter() - started
+TESTS = ("tests/test_fused.py", "tests/test_solver.py")
+WARM_UP = 2
+"""Passes before the timed ones: the first compiles, the second records what can be replayed."""
 
 
 def main() -> None:
-    """Measure the modes that pay on the device."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", default="mis-rb-small")
-    parser.add_argument("--dataset", default="rb-small")
-    parser.add_argument("--count", type=int, default=500)
+    """Measure the engines that pay on the device."""
+    arguments = _arguments()
+    device = pick_device(arguments.device)
+    tests = require_green(TESTS, skip=arguments.skip_tests)
+    limits = measured_limits(device)
+    model, dataset, weights = _network(arguments)
+    config = model.config
+    graphs = get_dataset(arguments.dataset or dataset).graphs("test", arguments.graphs)
+    num_steps = arguments.step_factor * config.num_steps
+    size = f"{len(graphs)} graphs of {arguments.dataset or dataset} x {arguments.samples} samples x {num_steps} steps"
+    title = f"{size} x {config.num_layers} layers, {weights} weights, {hardware(device)}"
+    columns = ("engine", "sample s", "graphs/s", "collect s", "first s", *SPEED_COLUMNS)
+    table = Table(*columns, title=title, caption=str(limits))
+    records: list[Record] = []
+    for engine in arguments.engines or engines_here(config, device):
+        times, work = measure(_network(arguments)[0].to(device), graphs, engine, arguments)
+        speed = speeds(work, times["sample_s"], limits, engine)
+        record = {"shape": size, "layers": config.num_layers, "weights": weights, "engine": engine} | times | speed
+        records.append(record)
+        cells = (f"{times['sample_s']:.4f}", f"{len(graphs) / times['sample_s']:.0f}", f"{times['collect_s']:.3f}")
+        table.add_row(engine, *cells, f"{times['first_s']:.1f}", *speed_cells(record))
+    Console(width=130).print(table)
+    write_record(arguments, device, tests, limits, records)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    network = parser.add_mutually_exclusive_group()
+    network.add_argument("--model", default="mis-rb-small", help="a shipped model or a file")
+    network.add_argument("--recipe", help="random weights in this recipe's shape")
+    parser.add_argument("--dataset", help="default: the one the network was made for")
+    parser.add_argument("--graphs", type=int, default=500)
     parser.add_argument("--samples", type=int, default=8)
     parser.add_argument("--step-factor", type=int, default=3)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, help="default: all that pay on the device")
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--json", type=Path, help="write the measurements here")
-    arguments = parser.parse_args()
-    device = pick_device(arguments.device)
-    graphs = get_dataset(arguments.dataset).graphs("test", arguments.count)
-    groups = batches_by_size(graphs, arguments.samples, rows_per_batch(device))
-    batches = [make_batch([graphs[position] for position in group], device) for group in groups]
-    table = Table(
-        "mode", "seconds", "graphs a second", title=f"{arguments.count} {arguments.dataset}, {hardware(device)}"
-    )
-    records = []
-    for mode, options in MODES.items() if device.type == "cuda" else [("eager float32", MODES["eager float32"])]:
-        model = load_model(arguments.model, device).model
-        denoiser = accelerate(model, device, **options)
-        settings = (model.config.num_steps, arguments.samples, arguments.step_factor)
-        seconds_to_sample(denoiser, batches, *settings)
-        seconds = statistics.median(seconds_to_sample(denoiser, batches, *settings) for _ in range(arguments.repeats))
-        table.add_row(mode, f"{seconds:.3f}", f"{arguments.count / seconds:.0f}")
-        records.append({"mode": mode, "seconds": seconds})
-    Console().print(table)
-    if arguments.json:
-        chosen = {name: value for name, value in vars(arguments).items() if name not in ("json", "device")}
-        origin = {"hardware": hardware(device), "torch": torch.__version__, "commit": source_commit()}
-        arguments.json.write_text(json.dumps(chosen | origin | {"measurements": records}, indent=1) + "\n")
+    add_options(parser)
+    return parser.parse_args()
+
+
+def _network(arguments: argparse.Namespace) -> tuple[Gnn, str, str]:
+    """The network, the dataset it was made for and where its weights come from."""
+    if arguments.recipe:
+        config = get_recipe(arguments.recipe)
+        return initial_model(config), config.dataset, "random"
+    checkpoint = load_model(arguments.model)
+    return checkpoint.model, str(checkpoint.card["dataset"]), "trained"
+
+
+def measure(model: Gnn, graphs: list[Graph], engine: str, arguments: argparse.Namespace) -> tuple[Record, Work]:
+    """Times of passes over all graphs with one engine, and the work of a pass."""
+    torch.compiler.reset()
+    gc.collect()
+    device = next(model.parameters()).device
+    sampler = Sampler(accelerate(model, FlatWeights(model), engine), model.config.num_steps, device)
+    positions = batches_by_size(graphs, arguments.samples, rows_per_batch(device))
+    groups = [[graphs[position] for position in group] for group in positions]
+    options = (arguments.samples, arguments.step_factor)
+    first, *passes = (collect_and_sample(sampler, groups, device, options) for _ in range(WARM_UP + arguments.repeats))
+    collect_s, sample_s = (statistics.median(times) for times in zip(*passes[WARM_UP - 1 :], strict=True))
+    work = Work()
+    for group in groups:
+        over_lists = make_batch(group, device).lists is not None
+        shape = (model.config, group, arguments.samples)
+        work += forward_work(*shape, over_lists=over_lists, float_bytes=FLOAT_BYTES[engine])
+    times = {"sample_s": sample_s, "collect_s": collect_s, "first_s": sum(first)}
+    return times, work * (arguments.step_factor * model.config.num_steps)
+
+
+def collect_and_sample(
+    sampler: Sampler, groups: list[list[Graph]], device: torch.device, options: tuple[int, int]
+) -> tuple[float, float]:
+    """Seconds to make the batches and to sample them; they are made anew, as a solver does it."""
+    collect_s = sample_s = 0.0
+    for group in groups:
+        started = _now(device)
+        batch = make_batch(group, device)
+        collected = _now(device)
+        sampler.draw(batch, *options, seed=0)
+        collect_s += collected - started
+        sample_s += _now(device) - collected
+    return collect_s, sample_s
+
+
+def _now(device: torch.device) -> float:
+    synchronize(device)
+    return time.perf_counter()
 
 
 if __name__ == "__main__":

@@ -1,95 +1,149 @@
-"""Time and memory of one optimiser step of any recipe: reference, compiled and fused, side by side in one run."""
+"""Time and memory of one optimiser step of any recipe: reference, compiled and fused, side by side in one run.
+
+    python benchmarks/train_step.py mis-rb-small mis-rb-large-paper --json train-step.json
+
+Batches are padded to one of a few sizes, so a step's time depends on its batch. Six batches, two of each size, are
+taken in turn, as in training: two passes to warm up, then `--passes` of them with the device synchronised around every
+step. "ms" is the median of each size, averaged over the six batches. "first" is the first step, compilation included
+unless it is cached. "peak" is the memory of a step, without the training graphs that stay on the device.
+
+`roofline` says which arithmetic and which bytes are counted for TFLOP/s and GB/s; in brackets are the shares of what
+the device reached in this run with a matrix product of the engine's type and with a copy, and the floor is the time
+that these limits allow.
+"""
 
 import argparse
-import json
+import gc
 import statistics
-import time
-from pathlib import Path
+from collections import defaultdict
 
 import torch
+from evidence import Record, add_options, measured_limits, require_green, seconds, write_record
 from rich.console import Console
 from rich.table import Table
+from roofline import FLOAT_BYTES, SPEED_COLUMNS, Work, engines_here, speed_cells, speeds, train_step_work
 
 from diffuco.diffusion.noise import make_noise
 from diffuco.graphs.datasets import get_dataset
-from diffuco.model.acceleration import ENGINES, accelerate, pick_engine
+from diffuco.model.acceleration import ENGINES, accelerate
 from diffuco.model.weights import FlatWeights
 from diffuco.problems import get_problem
-from diffuco.provenance import hardware, source_commit
+from diffuco.provenance import hardware
 from diffuco.solver import pick_device
 from diffuco.training.config import TrainConfig
-from diffuco.training.data import TrainingGraphs
+from diffuco.training.data import NUM_SIZES, TrainingGraphs
 from diffuco.training.distributed import Group
 from diffuco.training.loop import initial_model
 from diffuco.training.recipes import get_recipe
 from diffuco.training.step import TrainStep
 
-
-def measure(config: TrainConfig, data: TrainingGraphs, engine: str, repeats: int) -> dict[str, float]:
-    """Median milliseconds per step after warm-up, seconds to the end of the first step, and peak memory."""
-    group = data.group
-    device = group.device
-    model = initial_model(config).to(device)
-    weights = FlatWeights(model)
-    problem, noise = get_problem(config.problem), make_noise(config.noise, config.num_steps)
-    denoiser = accelerate(model, weights, engine)
-    take_step = TrainStep(config, problem, noise, denoiser, weights, data, group, capture=engine == "fused")
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats()
-
-    def step(index: int) -> float:
-        started = time.perf_counter()
-        take_step(index, config.start_temperature, config.learning_rate)
-        if device.type == "cuda":
-            torch.cuda.synchronize()
-        return time.perf_counter() - started
-
-    first = step(0)
-    warm_up = 3 * len(data.ceilings)
-    for index in range(1, warm_up):
-        step(index)
-    seconds = [step(warm_up + index) for index in range(repeats)]
-    memory = torch.cuda.max_memory_allocated() / 2**30 if device.type == "cuda" else float("nan")
-    return {"milliseconds": 1000 * statistics.median(seconds), "first_seconds": first, "peak_gib": memory}
-
-
-def _engines(recipe: TrainConfig, device: torch.device) -> tuple[str, ...]:
-    return ENGINES if pick_engine("auto", recipe.model, device) == "fused" else ENGINES[:2]
+TESTS = ("tests/test_fused.py", "tests/test_loss.py")
+NUM_BATCHES = 2 * NUM_SIZES
+WARM_UP_PASSES = 2
+"""Four steps of each size: the third is the first that replays a recording."""
 
 
 def main() -> None:
     """Measure the recipes named on the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("recipes", nargs="*", default=["mis-rb-small"])
-    parser.add_argument("--repeats", type=int, default=20)
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--engines", nargs="+", choices=ENGINES)
-    parser.add_argument("--json", type=Path, help="write the measurements here")
-    arguments = parser.parse_args()
+    arguments = _arguments()
     device = pick_device(arguments.device)
-    place = hardware(device)
-    table = Table(
-        "recipe", "graphs x samples x steps x layers", "engine", "ms", "first step s", "peak GiB", title=place
-    )
-    records = []
+    tests = require_green(TESTS, skip=arguments.skip_tests)
+    limits = measured_limits(device)
+    columns = ("recipe", "graphs x samples x steps x layers", "engine", "ms", "first s", "peak GiB", *SPEED_COLUMNS)
+    table = Table(*columns, title=hardware(device), caption=str(limits))
+    records: list[Record] = []
     for name in arguments.recipes:
-        recipe = get_recipe(name)
-        graphs = get_dataset(recipe.dataset).graphs("train", 4 * recipe.graphs_per_batch)
-        data = TrainingGraphs(graphs, recipe.graphs_per_batch, recipe.seed, Group(device))
-        shape = f"{recipe.graphs_per_batch} x {recipe.samples_per_graph} x {recipe.num_steps} x {recipe.num_layers}"
-        for engine in arguments.engines or _engines(recipe, device):
-            result = measure(recipe, data, engine, arguments.repeats)
-            table.add_row(
-                name, shape, engine, *(f"{result[key]:.1f}" for key in ("milliseconds", "first_seconds", "peak_gib"))
-            )
-            records.append({"recipe": name, "shape": shape, "engine": engine, "hardware": place, **result})
-            torch.compiler.reset()
-    Console().print(table)
-    if arguments.json:
-        arguments.json.write_text(
-            json.dumps({"torch": torch.__version__, "commit": source_commit(), "measurements": records}, indent=2)
-            + "\n"
-        )
+        config = get_recipe(name)
+        data = training_graphs(config, device)
+        for engine in arguments.engines or engines_here(config.model, device):
+            times, work = measure(config, data, engine, arguments.passes)
+            speed = speeds(work, times["ms"] / 1000, limits, engine)
+            record = {"recipe": name, "shape": shape(config), "engine": engine} | times | speed
+            records.append(record)
+            table.add_row(name, record["shape"], engine, *time_cells(record), *speed_cells(record))
+    Console(width=150).print(table)
+    write_record(arguments, device, tests, limits, records)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("recipes", nargs="*", default=["mis-rb-small"], metavar="recipe")
+    parser.add_argument("--passes", type=int, default=5, help="timed passes over the batches")
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, help="default: all that pay on the device")
+    parser.add_argument("--device", default="auto")
+    add_options(parser)
+    return parser.parse_args()
+
+
+def training_graphs(config: TrainConfig, device: torch.device) -> TrainingGraphs:
+    """A few batches of a recipe."""
+    graphs = get_dataset(config.dataset).graphs("train", NUM_BATCHES * config.graphs_per_batch)
+    return TrainingGraphs(graphs, config.graphs_per_batch, config.seed, Group(device))
+
+
+def measure(config: TrainConfig, data: TrainingGraphs, engine: str, passes: int) -> tuple[Record, Work]:
+    """Times and memory of steps with one engine, and the work of a mean step."""
+    device = data.group.device
+    memory_before = _fresh_memory(device)
+    model = initial_model(config).to(device)
+    weights = FlatWeights(model)
+    problem, noise = get_problem(config.problem), make_noise(config.noise, config.num_steps)
+    denoiser = accelerate(model, weights, engine, calls_at_once=config.steps_at_once)
+    take_step = TrainStep(config, problem, noise, denoiser, weights, data, data.group, capture=engine == "fused")
+
+    def step(index: int) -> float:
+        return seconds(lambda: take_step(index, config.start_temperature, config.learning_rate), device)
+
+    first = step(0)
+    num_warm_up = WARM_UP_PASSES * NUM_BATCHES
+    for index in range(1, num_warm_up):
+        step(index)
+    by_size: dict[int, list[float]] = defaultdict(list)
+    for index in range(num_warm_up, num_warm_up + passes * NUM_BATCHES):
+        by_size[data.chosen(index)[1]].append(step(index))
+    medians = {size: statistics.median(times) for size, times in sorted(by_size.items())}
+    times = {
+        "ms": 1000 * statistics.fmean(medians[size] for size, times in by_size.items() for _ in times),
+        "ms_by_padded_size": {str(size): 1000 * median for size, median in medians.items()},
+        "first_s": first,
+        "peak_gib": _peak_gib(device, memory_before),
+        "mean_nodes": statistics.fmean(graph.num_nodes for graph in data.graphs),
+    }
+    return times, _mean_work(config, data, engine)
+
+
+def _mean_work(config: TrainConfig, data: TrainingGraphs, engine: str) -> Work:
+    """Of one of the batches, which together are all graphs."""
+    over_lists = data.batch(0).lists is not None
+    whole = train_step_work(config, data.graphs, over_lists=over_lists, float_bytes=FLOAT_BYTES[engine])
+    return whole * (1 / NUM_BATCHES)
+
+
+def _fresh_memory(device: torch.device) -> int:
+    """Forget what the last engine left; bytes still in use."""
+    torch.compiler.reset()
+    gc.collect()
+    if device.type != "cuda":
+        return 0
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats(device)
+    return torch.cuda.memory_allocated(device)
+
+
+def _peak_gib(device: torch.device, memory_before: int) -> float | None:
+    """The most that was in use beyond that; a CPU does not say."""
+    return (torch.cuda.max_memory_allocated(device) - memory_before) / 2**30 if device.type == "cuda" else None
+
+
+def shape(config: TrainConfig) -> str:
+    """The size of a step in words."""
+    return f"{config.graphs_per_batch} x {config.samples_per_graph} x {config.num_steps} x {config.num_layers}"
+
+
+def time_cells(record: Record) -> list[str]:
+    """The columns of a table for the times and the memory."""
+    peak = "" if record["peak_gib"] is None else f"{record['peak_gib']:.2f}"
+    return [f"{record['ms']:.2f}", f"{record['first_s']:.1f}", peak]
 
 
 if __name__ == "__main__":

@@ -1,0 +1,117 @@
+"""What a speed rests on: tests that pass, the limits of the device in the same run, and a record of what ran where."""
+
+import argparse
+import json
+import shlex
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from diffuco.provenance import hardware, source_commit
+
+ROOT = Path(__file__).parents[1]
+
+Record = dict[str, Any]
+"""One measurement: names and values for JSON."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What every benchmark takes."""
+    parser.add_argument("--json", type=Path, metavar="PATH", help="also write the measurements here")
+    parser.add_argument("--skip-tests", action="store_true", help="for development; the record says so")
+
+
+def require_green(tests: Sequence[str], *, skip: bool = False) -> str:
+    """Run the tests of what is measured and say how they went; end the program unless they pass."""
+    if skip:
+        return "skipped"
+    selection = "not slow" if torch.cuda.is_available() else "not gpu and not slow"
+    command = [sys.executable, "-m", "pytest", "-q", "-x", *tests, "-m", selection]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    lines = (run.stdout.strip() or run.stderr.strip()).splitlines() or ["pytest said nothing"]
+    if run.returncode or " passed" not in lines[-1]:
+        reason = next((line for line in lines if line.startswith(("FAILED", "ERROR"))), lines[-1])
+        raise SystemExit(f"no speed to report while the tests in {', '.join(tests)} do not pass: {reason}")
+    return f"{', '.join(tests)}: {lines[-1]}"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the device reaches when it does nothing else."""
+
+    copy_gb_per_s: float
+    """Bytes read and written by a large copy within its memory."""
+    float16_tflop_per_s: float
+    """By a large square matrix product."""
+    float32_tflop_per_s: float
+    """The same in float32, without TF32."""
+
+    def __str__(self) -> str:
+        products = f"float16 {self.float16_tflop_per_s:.3g} TFLOP/s, float32 {self.float32_tflop_per_s:.3g} TFLOP/s"
+        return f"limits: copies {self.copy_gb_per_s:.4g} GB/s, products in {products}"
+
+
+def measured_limits(device: torch.device) -> Limits:
+    """Copy and multiply random numbers, more of them than a cache holds."""
+    num_floats, size = (2**29, 8192) if device.type == "cuda" else (2**24, 512)
+    source = torch.rand(num_floats, device=device)
+    target = torch.empty_like(source)
+    copy = 2 * source.nbytes / median_seconds(lambda: target.copy_(source), device)
+
+    def product(dtype: torch.dtype) -> float:
+        a, b = torch.randn(2, size, size, device=device).to(dtype)
+        return 2 * size**3 / median_seconds(lambda: torch.matmul(a, b), device)
+
+    return Limits(copy / 1e9, product(torch.float16) / 1e12, product(torch.float32) / 1e12)
+
+
+def median_seconds(function: Callable[[], object], device: torch.device, repeats: int = 9) -> float:
+    """Median time of a call after two to warm up."""
+    return statistics.median([seconds(function, device) for _ in range(2 + repeats)][2:])
+
+
+def seconds(function: Callable[[], object], device: torch.device) -> float:
+    """Time of one call, until the device is done."""
+    synchronize(device)
+    started = time.perf_counter()
+    function()
+    synchronize(device)
+    return time.perf_counter() - started
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait until the device is done."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def write_record(
+    arguments: argparse.Namespace, device: torch.device, tests: str, limits: Limits, measurements: list[Record]
+) -> None:
+    """Write the measurements, what they rest on and the settings as JSON, if a path was given."""
+    path: Path | None = arguments.json
+    if path is None:
+        return
+    settings = {name: value for name, value in vars(arguments).items() if name not in ("json", "skip_tests")}
+    command = shlex.join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]])
+    record = {
+        "command": command.replace(str(path), path.name),
+        "commit": source_commit(),
+        "hardware": hardware(device),
+        "torch": torch.__version__,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "tests": tests,
+        "limits": asdict(limits),
+        "settings": settings,
+        "measurements": measurements,
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(record, indent=1, allow_nan=False) + "\n")

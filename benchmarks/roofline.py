@@ -1,0 +1,127 @@
+"""How close an engine comes to the limits of its device: the arithmetic it must do, the fewest bytes, the time taken.
+
+Counted are the nodes that exist, not padding. A layer multiplies every row of F features with five F x F matrices
+(message, skip, three in the MLP), the head with two more; backward a product becomes two, one towards the input and one
+towards the weights, except where the input is data. A neighbour sum is a product with the n x n adjacency, or one
+addition per directed edge where the batch has lists of neighbours; backward it is the same sum of gradients.
+
+Neighbour sums need whole graphs, so three tensors per layer go through memory: the features, the messages and the sums.
+Forward each is written and read once; backward features and sums are read again, and the gradients of all three are
+written and read once. Adjacencies are read once per sum, whatever the number of samples. Left out, because small: the
+loss, random numbers, the encoding of the step, weights and the optimiser.
+
+Legend: F features, R random features, L layers, rows are nodes x samples.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from evidence import Limits, Record
+
+from diffuco.graphs.graph import Graph
+from diffuco.model.acceleration import ENGINES, pick_engine
+from diffuco.model.gnn import GnnConfig
+from diffuco.training.config import TrainConfig
+
+FLOAT_BYTES = {"reference": 4, "compiled": 2, "fused": 2}
+"""Of an activation."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What has to be done."""
+
+    flop: float = 0
+    num_bytes: float = 0
+
+    def __add__(self, other: "Work") -> "Work":
+        return Work(self.flop + other.flop, self.num_bytes + other.num_bytes)
+
+    def __mul__(self, times: float) -> "Work":
+        return Work(times * self.flop, times * self.num_bytes)
+
+
+def forward_work(
+    config: GnnConfig, graphs: Sequence[Graph], num_samples: int, *, over_lists: bool, float_bytes: int
+) -> Work:
+    """One call of the network without gradients."""
+    rows, inputs, matrices = _shape(config, graphs, num_samples)
+    activations = 2 * (3 * config.num_layers + 1) * config.num_hidden * float_bytes
+    ends = 4 * (1 + config.num_random_features + 1)  # state and random features in, logit out
+    sums = _neighbor_sum(config, graphs, num_samples, over_lists, float_bytes) * config.num_layers
+    return Work(rows * 2 * (inputs + matrices), rows * (activations + ends)) + sums
+
+
+def backward_work(
+    config: GnnConfig, graphs: Sequence[Graph], num_samples: int, *, over_lists: bool, float_bytes: int
+) -> Work:
+    """The gradient of such a call."""
+    rows, inputs, matrices = _shape(config, graphs, num_samples)
+    read_again = (2 * config.num_layers + 1) * config.num_hidden * float_bytes
+    gradients = 2 * (3 * config.num_layers + 1) * config.num_hidden * float_bytes
+    ends = 4 * (1 + config.num_random_features + 1)
+    sums = _neighbor_sum(config, graphs, num_samples, over_lists, float_bytes) * config.num_layers
+    return Work(rows * 2 * (inputs + 2 * matrices), rows * (read_again + gradients + ends)) + sums
+
+
+def train_step_work(config: TrainConfig, graphs: Sequence[Graph], *, over_lists: bool, float_bytes: int) -> Work:
+    """An optimiser step: every diffusion step forward and backward, forward twice where steps are cut into chunks."""
+    shape = (config.model, graphs, config.samples_per_graph)
+    times_forward = 1 if config.steps_at_once == config.num_steps else 2
+    forward = forward_work(*shape, over_lists=over_lists, float_bytes=float_bytes)
+    backward = backward_work(*shape, over_lists=over_lists, float_bytes=float_bytes)
+    return (forward * times_forward + backward) * config.num_steps
+
+
+def _shape(config: GnnConfig, graphs: Sequence[Graph], num_samples: int) -> tuple[int, int, int]:
+    """Rows, and the weights that multiply a row: of the encoder and of the rest."""
+    hidden = config.num_hidden
+    rows = num_samples * sum(graph.num_nodes for graph in graphs)
+    inputs = (1 + config.weighted + config.num_random_features) * hidden
+    return rows, inputs, 5 * config.num_layers * hidden**2 + 2 * hidden**2 + hidden
+
+
+def _neighbor_sum(
+    config: GnnConfig, graphs: Sequence[Graph], num_samples: int, over_lists: bool, float_bytes: int
+) -> Work:
+    columns = num_samples * config.num_hidden
+    if over_lists:
+        num_entries = 2 * sum(graph.num_edges for graph in graphs)
+        per_entry = 2 if config.weighted else 1  # a 4-byte index, and a 4-byte weight to multiply with
+        return Work(per_entry * num_entries * columns, 4 * per_entry * num_entries)
+    num_cells = sum(graph.num_nodes**2 for graph in graphs)
+    return Work(2 * num_cells * columns, float_bytes * num_cells)
+
+
+def speeds(work: Work, seconds: float, limits: Limits, engine: str) -> Record:
+    """What was reached, as numbers and as shares of the limits; `floor_s` is the time that the limits allow."""
+    of_type = limits.float32_tflop_per_s if engine == "reference" else limits.float16_tflop_per_s
+    flop_per_s, bytes_per_s = work.flop / seconds, work.num_bytes / seconds
+    return {
+        "tflop": work.flop / 1e12,
+        "gb": work.num_bytes / 1e9,
+        "floor_s": max(work.flop / of_type / 1e12, work.num_bytes / limits.copy_gb_per_s / 1e9),
+        "tflop_per_s": flop_per_s / 1e12,
+        "gb_per_s": bytes_per_s / 1e9,
+        "share_of_tflop_per_s": flop_per_s / 1e12 / of_type,
+        "share_of_gb_per_s": bytes_per_s / 1e9 / limits.copy_gb_per_s,
+    }
+
+
+SPEED_COLUMNS = ("TFLOP/s", "GB/s", "floor ms")
+
+
+def speed_cells(record: Record) -> list[str]:
+    """The columns of a table for `speeds`."""
+    return [
+        f"{record['tflop_per_s']:.3g} ({record['share_of_tflop_per_s']:.0%})",
+        f"{record['gb_per_s']:.3g} ({record['share_of_gb_per_s']:.0%})",
+        f"{1000 * record['floor_s']:.3g}",
+    ]
+
+
+def engines_here(config: GnnConfig, device: torch.device) -> tuple[str, ...]:
+    """The engines worth comparing on a device."""
+    best = pick_engine("auto", config, device)
+    return ENGINES[: ENGINES.index(best) + 1]

@@ -1,0 +1,166 @@
+"""The programs in benchmarks/ print a table, write what they measured, and do neither while a test fails."""
+
+import importlib
+import json
+import runpy
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from diffuco import ops
+from diffuco.graphs.batch import DenseBatch
+from diffuco.graphs.graph import Graph
+from diffuco.model.gnn import Gnn, GnnConfig
+from diffuco.training.recipes import get_recipe
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+SPEEDS = {"tflop_per_s", "gb_per_s", "share_of_tflop_per_s", "share_of_gb_per_s", "floor_s"}
+
+
+@pytest.fixture
+def load(monkeypatch):
+    """Import a module that the programs share."""
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    return importlib.import_module
+
+
+@pytest.fixture
+def run_benchmark(monkeypatch, capsys, tmp_path):
+    """Run a program without its tests; gives the table and the record."""
+
+    def run(name, *arguments, skip_tests=True):
+        path = tmp_path / "deep" / "record.json"
+        options = ("--json", path, *(["--skip-tests"] if skip_tests else []))
+        monkeypatch.syspath_prepend(BENCHMARKS)
+        monkeypatch.setattr(ops, "decoder_override", ops.decoder_override)  # which decode.py sets
+        monkeypatch.setattr(sys, "argv", [f"/somewhere/{name}", *map(str, (*arguments, *options))])
+        runpy.run_path(str(BENCHMARKS / name), run_name="__main__")
+        return capsys.readouterr().out, json.loads(path.read_text())
+
+    return run
+
+
+def test_record_says_what_ran_where(run_benchmark):
+    table, record = run_benchmark("generate.py", "ba-tiny", "--count", 4, "--repeats", 1)
+    assert (
+        record["command"]
+        == "python benchmarks/generate.py ba-tiny --count 4 --repeats 1 --json record.json --skip-tests"
+    )
+    assert record["tests"] == "skipped"
+    assert record["settings"] == {"names": ["ba-tiny"], "count": 4, "repeats": 1}
+    assert {"commit", "hardware", "torch", "date"} < record.keys()
+    assert all(limit > 0 for limit in record["limits"].values())
+    (measured,) = record["measurements"]
+    assert measured["one_core"] > 0 < measured["share_of_gb_per_s"]
+    assert "ba-tiny" in table
+    assert "limits: copies" in table
+
+
+def test_train_step(run_benchmark):
+    table, record = run_benchmark("train_step.py", "mis-tiny", "--passes", 1, "--device", "cpu")
+    (measured,) = record["measurements"]
+    assert measured.keys() > SPEEDS | {"ms", "first_s", "peak_gib", "ms_by_padded_size"}
+    assert (measured["engine"], measured["shape"]) == ("reference", "16 x 6 x 4 x 3")
+    assert min(measured["ms_by_padded_size"].values()) <= measured["ms"] <= max(measured["ms_by_padded_size"].values())
+    assert "16 x 6 x 4 x 3" in table
+
+
+@pytest.mark.parametrize("network", [("--model", "mis-rb-small", "--dataset", "rb-tiny"), ("--recipe", "max-cut-tiny")])
+def test_sample(run_benchmark, network):
+    options = ("--graphs", 3, "--samples", 2, "--step-factor", 1, "--repeats", 1, "--device", "cpu")
+    table, record = run_benchmark("sample.py", *network, *options)
+    (measured,) = record["measurements"]
+    assert measured.keys() > SPEEDS | {"sample_s", "collect_s", "first_s"}
+    weights = "random" if "--recipe" in network else "trained"
+    assert measured["weights"] == weights
+    assert f"{weights} weights" in " ".join(table.split())
+
+
+def test_decode(run_benchmark):
+    options = ("--datasets", "rb-tiny", "--graphs", 3, "--samples", 2, "--problems", "mis", "--token-sizes", 1)
+    decoders = ("numba-sparse", "torch-cpu")
+    table, record = run_benchmark(
+        "decode.py", *options, "--decoders", *decoders, "--repeats", 1, "--threads", torch.get_num_threads()
+    )
+    assert [measured["decoder"] for measured in record["measurements"]] == list(decoders)
+    assert all(measured["directed_edges_per_s"] > 0 for measured in record["measurements"])
+    assert "torch-cpu" in table
+
+
+def test_memory_of_solving(run_benchmark):
+    table, record = run_benchmark("memory.py", "--nodes", 200, "--edges", 400, "--device", "cpu")
+    (measured,) = record["measurements"]
+    assert measured["feasible"]
+    assert {"predicted_gib", "measured_gib"} < measured.keys()
+    assert "predicted_gib" in table
+
+
+def test_memory_of_training(run_benchmark):
+    options = ("--steps", 2, 4, "--steps-per-chunk", 2, "--device", "cpu")
+    table, record = run_benchmark("memory.py", "--recipe", "mis-tiny", *options)
+    assert [measured["steps"] for measured in record["measurements"]] == [2, 4]
+    assert [measured["steps_at_once"] for measured in record["measurements"]] == [2, 2]
+    assert all(measured.keys() > SPEEDS | {"peak_gib"} for measured in record["measurements"])
+    assert "16 x 6 x 4 x 3" in table
+
+
+@pytest.mark.parametrize(
+    "text", ["def test_one():\n    assert False, 'wrong'\n", "import nothing_of_this_name\n", "x = 1\n"]
+)
+def test_nothing_is_reported_while_a_test_does_not_pass(load, tmp_path, text):
+    path = tmp_path / "test_red.py"
+    path.write_text(text)
+    with pytest.raises(SystemExit, match=r"no speed to report while .*test_red\.py do not pass: .+") as stopped:
+        load("evidence").require_green([str(path)])
+    assert "\n" not in str(stopped.value)
+
+
+def test_green_tests_are_named(load, tmp_path):
+    path = tmp_path / "test_green.py"
+    path.write_text("def test_one():\n    pass\n")
+    assert load("evidence").require_green([str(path)]).startswith(f"{path}: 1 passed")
+
+
+def test_benchmark_stops_before_it_measures(load, run_benchmark, monkeypatch):
+    def refuse(tests, *, skip):
+        assert tests == ("tests/test_generate.py",)
+        assert not skip
+        raise SystemExit("red")
+
+    monkeypatch.setattr(load("evidence"), "require_green", refuse)
+    with pytest.raises(SystemExit, match="red"):
+        run_benchmark("generate.py", "ba-tiny", skip_tests=False)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_arithmetic_is_that_of_the_network(load, weighted):
+    from torch.utils.flop_counter import FlopCounterMode  # imports triton, which other tests have to do first
+
+    roofline = load("roofline")
+    num_samples, config = 3, GnnConfig(num_steps=4, num_layers=2, num_hidden=16, weighted=weighted)
+    graphs = [Graph.from_edges([(i, (i + 1) % 7) for i in range(7)]) for _ in range(2)]
+    batch = DenseBatch.from_graphs(graphs)
+    model = Gnn(config)
+    inputs = (torch.rand(14, num_samples), torch.ones(num_samples, dtype=torch.long), torch.rand(14, num_samples, 5))
+    step_encoding = 2 * num_samples * config.num_steps * config.num_hidden
+    with FlopCounterMode(display=False) as counter:
+        logits = model(batch, *inputs)
+    options = {"over_lists": False, "float_bytes": 4}
+    assert counter.get_total_flops() == step_encoding + roofline.forward_work(config, graphs, 3, **options).flop
+    with FlopCounterMode(display=False) as counter:
+        logits.sum().backward()
+    assert counter.get_total_flops() == step_encoding + roofline.backward_work(config, graphs, 3, **options).flop
+
+
+def test_chunks_cost_another_pass_forward(load):
+    roofline = load("roofline")
+    config = get_recipe("mis-tiny")
+    graphs = [Graph.from_edges([(0, 1), (1, 2)])]
+    options = {"over_lists": True, "float_bytes": 2}
+    forward = roofline.forward_work(config.model, graphs, config.samples_per_graph, **options)
+    whole = roofline.train_step_work(config, graphs, **options)
+    chunks = roofline.train_step_work(replace(config, steps_per_chunk=2), graphs, **options)
+    assert chunks == whole + forward * config.num_steps
