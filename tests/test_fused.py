@@ -43,7 +43,7 @@ def _interpreter(monkeypatch):
     if INTERPRETED:
         monkeypatch.setenv("TRITON_INTERPRET", "1")
         # Tiny tiles, and fewer programs than tiles.
-        for name, programs in (("FORWARD", 3), ("SUMS", 7), ("BACKWARD", 2), ("PRODUCTS", 2)):
+        for name, programs in (("FORWARD", 3), ("FORWARD_LARGE", 3), ("SUMS", 7), ("BACKWARD", 2), ("PRODUCTS", 2)):
             monkeypatch.setattr(triton_gnn, name, triton_gnn.Launch(rows=16, num_warps=4, num_programs=programs))
         monkeypatch.setattr(triton_gnn, "NEIGHBOR_COLUMNS", 32)
 
@@ -262,8 +262,8 @@ def test_float16_on_real_batches(name):
         results.append((steps.logits.detach()[batch.mask], weights.gradient.clone()))
     expected, got = results
     assert relative_error(got[0], expected[0]) < 1e-2
-    # Most of the error is rectifiers that flip: rounding any one tensor of the network to float16 gives half of it.
-    assert relative_error(got[1], expected[1]) < (5e-2 if name == "mis-rb-small" else 3e-2)
+    # 2 to 5 %, most of it from rectifiers that flip: rounding nothing but the weights to float16 does as much.
+    assert relative_error(got[1], expected[1]) < 6e-2
 
 
 @pytest.mark.gpu

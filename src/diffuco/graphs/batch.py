@@ -206,9 +206,9 @@ class DenseBatch(Batch):
                 given = 1.0 if graph.edge_weights is None else graph.edge_weights
                 weights[position, u, v] = weights[position, v, u] = given
             node_weights[position, : graph.num_nodes] = _node_weights(graph)
-        # 0 and 1 are exact in bfloat16, which the tensor cores multiply at full speed.
+        # 0 and 1 are exact in float16, which the tensor cores multiply at full speed.
         on_gpu = torch.device(device).type == "cuda"
-        dtype = torch.bfloat16 if on_gpu else torch.float32
+        dtype = torch.float16 if on_gpu else torch.float32
         is_sparse = 2 * sum(graph.num_edges for graph in graphs) < LISTS_BELOW_DENSITY * adjacency.size
         return cls(
             torch.tensor([graph.num_nodes for graph in graphs], dtype=torch.int64, device=device),

@@ -86,6 +86,11 @@ class Layout:
         self.layer_size = lines * self.num_hidden
         self.head = self.first_layer + self.num_layers * self.layer_size
 
+    def mean_shares(self, packed: Tensor) -> Tensor:
+        """Of packed weights the vector that ends every layer: the share of the mean that GraphNorm removes. [L, F]."""
+        layers = packed[self.first_layer : self.head].view(self.num_layers, self.layer_size)
+        return layers[:, -self.num_hidden :]
+
     def pack(self, vector: Tensor) -> Tensor:
         """Arrange the flat weights, and fold the scale and shift of every norm into what follows it.
 
@@ -199,7 +204,8 @@ def neighborhood(batch: Batch, weighted: bool, dtype: torch.dtype) -> Neighborho
     else:
         # A power of two keeps sums over very many neighbours in float16's range, and every digit.
         factor = 2.0 ** -max(0, math.ceil(math.log2(max(1, batch.largest) / LARGEST_SUM)))
-        matrix, per_degree = batch.matrix(dtype) * factor, per_degree / (scale * factor)
+        matrix, per_degree = batch.matrix(dtype), per_degree / (scale * factor)
+        matrix = matrix if factor == 1 else matrix * factor
 
     def dense_sum(values: Tensor, out: Tensor) -> None:
         columns = values[0].numel()
@@ -268,24 +274,28 @@ class Recording:
         d_h = torch.empty_like(h_next)
         kernels.head_backward(tiles, h_next, d_logits, scale, packed[layout.head :], d_h, grads[:, layout.head :])
         d_messages = None
+        d_shares = []
         for layer in reversed(range(network.config.num_layers)):
             h, summed, sums = self._used(self.h[layer]), self._used(self.summed[layer]), self._used(self.sums[layer])
             kept = kernels.Kept(*(self._used(values[layer]) for values in self.kept))
             first = layout.first_layer + layer * layout.layer_size
             own, own_grads = packed[first:], grads[:, first:]
-            d_normal = kernels.layer_backward(
-                tiles, h, summed, near.row_scale, sums, kept, h_next, d_h, d_messages, own, own_grads
-            )
-            kernels.norm_backward(tiles, summed, near.row_scale, sums, own, d_normal, near.gradient_scale, own_grads)
-            d_messages = torch.empty_like(d_normal)
-            slots = zip(d_normal.chunk(len(self.calls)), d_messages.chunk(len(self.calls)), strict=True)
+            inside = kernels.layer_backward(tiles, h_next, kept, d_h, d_messages, own, own_grads)
+            d_shares += [
+                kernels.norm_backward(tiles, summed, near.row_scale, sums, own, inside.d_normal, near.gradient_scale)
+            ]
+            d_messages = torch.empty_like(d_h)
+            slots = zip(inside.d_normal.chunk(len(self.calls)), d_messages.chunk(len(self.calls)), strict=True)
             for values, out in slots:
                 near.sum_gradient(values, out)
+            kernels.products(tiles, h, summed, near.row_scale, sums, own, inside, d_messages, own_grads)
             h_next = h
         assert d_messages is not None
         inputs = encoder_inputs(network, near, self.calls)
-        kernels.encode_backward(tiles, *inputs, h_next, d_h, d_messages, packed, grads)
-        gradient = grads.sum(0) / scale
+        kernels.encode_backward(tiles, *inputs, d_h, d_messages, packed, grads)
+        gradient = grads.sum(0)
+        layout.mean_shares(gradient).copy_(torch.stack(d_shares[::-1]))
+        gradient = gradient / scale
         # A gradient out of range is no gradient: such a step leaves the weights to the optimiser's momentum.
         return torch.where(gradient.isfinite().all(), gradient, 0.0)
 
@@ -337,10 +347,11 @@ def encoder_inputs(
     """What the encoder's kernels read, of one call or of several side by side."""
     config = network.config
     shape = kernels.EncoderShape(network.layout.num_inputs, config.num_random_features, config.weighted)
-    num_samples = calls[0].x.shape[1]
-    step = torch.stack([call.step for call in calls])[:, None].expand(-1, len(near.starts) // len(calls), num_samples)
-    x, features = torch.cat([call.x for call in calls]), torch.cat([call.features for call in calls])
-    return shape, x, features, near.node_inputs, step.contiguous()
+    step = torch.cat([call.step.expand(len(call.near.starts), -1) for call in calls])
+    x, features = calls[0].x, calls[0].features
+    if len(calls) > 1:
+        x, features = torch.cat([call.x for call in calls]), torch.cat([call.features for call in calls])
+    return shape, x, features, near.node_inputs, step
 
 
 class _RecordedCall(torch.autograd.Function):

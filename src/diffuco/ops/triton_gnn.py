@@ -56,7 +56,11 @@ class Launch(NamedTuple):
 
 # The H200 has 132 processors.
 FORWARD = Launch(rows=64, num_warps=4, num_programs=132 * 3)
+FORWARD_LARGE = Launch(rows=128, num_warps=8, num_programs=132 * 2)
+"""For graphs of `LARGE` nodes or more."""
+LARGE = 512
 SUMS = Launch(rows=64, num_warps=4, num_programs=132 * 4)
+"""Of what walks over whole graphs: one program per graph and sample, or more where those are few."""
 BACKWARD = Launch(rows=64, num_warps=4, num_programs=132 * 2, num_stages=2)
 PRODUCTS = BACKWARD
 """The backward kernels have equally many programs, as each fills one line of `partial_gradients`."""
@@ -589,11 +593,10 @@ def products_kernel(
     summed: tl.tensor,
     row_scale: tl.tensor,
     sums: tl.tensor,
-    h_next: tl.tensor,
-    d_messages: tl.tensor,
     packed: tl.tensor,
     d_sum: tl.tensor,
     d_first: tl.tensor,
+    d_messages: tl.tensor,
     grads: tl.tensor,
     starts: tl.tensor,
     sizes: tl.tensor,
@@ -603,11 +606,10 @@ def products_kernel(
     num_units: tl.tensor,
     num_splits: tl.tensor,
     num_packed: tl.tensor,
-    HAS_NEXT: tl.constexpr,
     F: tl.constexpr,
     ROWS: tl.constexpr,
 ) -> None:
-    """Gradients of a layer's weights that are products of its inputs and what `layer_backward_kernel` stored."""
+    """Gradients of a layer's weights that are products of its input and gradients stored by other kernels."""
     dtype = h.dtype.element_ty
     cols = tl.arange(0, F)[None, :]
     g_skip = tl.zeros([F, F], tl.float32)
@@ -619,31 +621,27 @@ def products_kernel(
         graph, sample, rows, real, inside = _tile(unit, starts, sizes, extents, num_samples, num_blocks, ROWS)
         at = (rows * num_samples + sample)[:, None] * F + cols
         given = tl.trans(tl.load(h + at, mask=real[:, None], other=0.0))
-        d_given = tl.load(d_sum + at, mask=real[:, None], other=0.0)
-        g_skip = _add_dot(given, d_given, g_skip)
-        g_lines = _add_sum(d_given, 0, g_lines, ROWS)
-        d_hidden = tl.load(d_first + at, mask=real[:, None], other=0.0)
-        g_first_h = _add_dot(given, d_hidden, g_first_h)
-        g_lines = _add_sum(d_hidden, 1, g_lines, ROWS)
+        gradient = tl.load(d_sum + at, mask=real[:, None], other=0.0)
+        g_skip = _add_dot(given, gradient, g_skip)
+        g_lines = _add_sum(gradient, 0, g_lines, ROWS)
+        gradient = tl.load(d_messages + at, mask=real[:, None], other=0.0)
+        g_message = _add_dot(given, gradient, g_message)
+        g_lines = _add_sum(gradient, 1, g_lines, ROWS)
+        gradient = tl.load(d_first + at, mask=real[:, None], other=0.0)
+        g_first_h = _add_dot(given, gradient, g_first_h)
+        g_lines = _add_sum(gradient, 2, g_lines, ROWS)
         normal = _normal_sum(
             summed, row_scale, sums, packed, graph, sample, rows, real, sizes, num_samples, num_splits, F
         )
-        g_first_a = _add_dot(tl.trans(normal.to(dtype)), d_hidden, g_first_a)
-        if HAS_NEXT:
-            result = tl.load(h_next + at, mask=real[:, None], other=0.0)
-            d_message = tl.load(d_messages + at, mask=real[:, None], other=0.0)
-            g_message = _add_dot(tl.trans(result), d_message, g_message)
-            g_lines = _add_sum(d_message, 2, g_lines, ROWS)
+        g_first_a = _add_dot(tl.trans(normal.to(dtype)), gradient, g_first_a)
     grads += tl.program_id(0).to(tl.int64) * num_packed
     _store_matrix(grads, SKIP, g_skip, F)
+    _store_matrix(grads, MESSAGE, g_message, F)
     _store_matrix(grads, FIRST_H, g_first_h, F)
     _store_matrix(grads, FIRST_A, g_first_a, F)
     _store_vector(grads, LAYER_MATRICES, SKIP_BIAS, _line(g_lines, 0), F)
-    _store_vector(grads, LAYER_MATRICES, FIRST_BIAS, _line(g_lines, 1), F)
-    if HAS_NEXT:
-        grads += (LAYER_MATRICES * F + LAYER_VECTORS) * F
-        _store_matrix(grads, MESSAGE, g_message, F)
-        _store_vector(grads, LAYER_MATRICES, MESSAGE_BIAS, _line(g_lines, 2), F)
+    _store_vector(grads, LAYER_MATRICES, MESSAGE_BIAS, _line(g_lines, 1), F)
+    _store_vector(grads, LAYER_MATRICES, FIRST_BIAS, _line(g_lines, 2), F)
 
 
 @triton.jit
@@ -654,58 +652,53 @@ def norm_backward_kernel(
     packed: tl.tensor,
     d_values: tl.tensor,
     grad_scale: tl.tensor,
-    grads: tl.tensor,
+    d_shares: tl.tensor,
     starts: tl.tensor,
     sizes: tl.tensor,
     extents: tl.tensor,
     num_samples: tl.tensor,
-    num_items: tl.tensor,
     num_splits: tl.tensor,
-    num_packed: tl.tensor,
     F: tl.constexpr,
     ROWS: tl.constexpr,
 ) -> None:
-    """Through GraphNorm, in place: gradient of the normalised sums -> gradient of the neighbour sums."""
+    """Through GraphNorm, in place: gradient of the normalised sums -> gradient of the neighbour sums, of one item."""
+    item = tl.program_id(0)
+    graph = item // num_samples
+    size = tl.load(sizes + graph)
+    start = tl.load(starts + graph)
+    extent = tl.load(extents + graph)
     cols = tl.arange(0, F)
     share = _vector(packed, LAYER_MATRICES, MEAN_SHARE, F)
-    g_share = tl.zeros([1, F], tl.float32)
-    for item in range(tl.program_id(0), num_items, tl.num_programs(0)):
-        graph = item // num_samples
-        size = tl.load(sizes + graph)
-        start = tl.load(starts + graph)
-        extent = tl.load(extents + graph)
-        mean, inverse = _graph_moments(sums, item, num_splits, size, share, F)
-        straight = tl.zeros([ROWS, F], tl.float32)
-        along = tl.zeros([ROWS, F], tl.float32)
-        for first in range(0, size, ROWS):
-            local = first + tl.arange(0, ROWS)
-            real = (local < size)[:, None]
-            at = ((start + local) * num_samples + item % num_samples)[:, None] * F + cols[None, :]
-            gradient = tl.load(d_values + at, mask=real, other=0.0).to(tl.float32)
-            given_scale = tl.load(row_scale + start + local, mask=local < size, other=0.0)[:, None]
-            centred = tl.load(summed + at, mask=real, other=0.0).to(tl.float32) * given_scale - share * mean
-            straight += gradient
-            along += gradient * centred
-        # With c = x - share * mean, v = mean(c^2) and y = c / sqrt(v + eps).
-        count = tl.maximum(size, 1).to(tl.float32)
-        sum_straight = tl.sum(straight, 0)[None, :]
-        sum_along = tl.sum(along, 0)[None, :]
-        d_variance = -0.5 * inverse * inverse * inverse * sum_along
-        d_centred = inverse * sum_straight + 2 * d_variance * mean * (1 - share)
-        g_share -= mean * d_centred
-        for first in range(0, extent, ROWS):
-            local = first + tl.arange(0, ROWS)
-            real = (local < size)[:, None]
-            at = ((start + local) * num_samples + item % num_samples)[:, None] * F + cols[None, :]
-            gradient = tl.load(d_values + at, mask=real, other=0.0).to(tl.float32)
-            given_scale = tl.load(row_scale + start + local, mask=local < size, other=0.0)[:, None]
-            centred = tl.load(summed + at, mask=real, other=0.0).to(tl.float32) * given_scale - share * mean
-            result = inverse * gradient + (2 * d_variance * centred - share * d_centred) / count
-            result *= tl.load(grad_scale + start + local, mask=local < size, other=0.0)[:, None]
-            result = _narrow(tl.where(real, result, 0.0), d_values.dtype.element_ty)
-            tl.store(d_values + at, result, mask=(local < extent)[:, None])
-    grads += tl.program_id(0).to(tl.int64) * num_packed
-    _store_vector(grads, LAYER_MATRICES, MEAN_SHARE, tl.reshape(g_share, [F]), F)
+    mean, inverse = _graph_moments(sums, item, num_splits, size, share, F)
+    straight = tl.zeros([ROWS, F], tl.float32)
+    along = tl.zeros([ROWS, F], tl.float32)
+    for first in range(0, size, ROWS):
+        local = first + tl.arange(0, ROWS)
+        real = (local < size)[:, None]
+        at = ((start + local) * num_samples + item % num_samples)[:, None] * F + cols[None, :]
+        gradient = tl.load(d_values + at, mask=real, other=0.0).to(tl.float32)
+        given_scale = tl.load(row_scale + start + local, mask=local < size, other=0.0)[:, None]
+        centred = tl.load(summed + at, mask=real, other=0.0).to(tl.float32) * given_scale - share * mean
+        straight += gradient
+        along += gradient * centred
+    # With c = x - share * mean, v = mean(c^2) and y = c / sqrt(v + eps).
+    count = tl.maximum(size, 1).to(tl.float32)
+    sum_straight = tl.sum(straight, 0)[None, :]
+    sum_along = tl.sum(along, 0)[None, :]
+    d_variance = -0.5 * inverse * inverse * inverse * sum_along
+    d_centred = inverse * sum_straight + 2 * d_variance * mean * (1 - share)
+    tl.store(d_shares + item * F + cols, tl.reshape(-mean * d_centred, [F]))
+    for first in range(0, extent, ROWS):
+        local = first + tl.arange(0, ROWS)
+        real = (local < size)[:, None]
+        at = ((start + local) * num_samples + item % num_samples)[:, None] * F + cols[None, :]
+        gradient = tl.load(d_values + at, mask=real, other=0.0).to(tl.float32)
+        given_scale = tl.load(row_scale + start + local, mask=local < size, other=0.0)[:, None]
+        centred = tl.load(summed + at, mask=real, other=0.0).to(tl.float32) * given_scale - share * mean
+        result = inverse * gradient + (2 * d_variance * centred - share * d_centred) / count
+        result *= tl.load(grad_scale + start + local, mask=local < size, other=0.0)[:, None]
+        result = _narrow(tl.where(real, result, 0.0), d_values.dtype.element_ty)
+        tl.store(d_values + at, result, mask=(local < extent)[:, None])
 
 
 @triton.jit
@@ -714,7 +707,6 @@ def encode_backward_kernel(
     features: tl.tensor,
     node_inputs: tl.tensor,
     step: tl.tensor,
-    h: tl.tensor,
     d_h: tl.tensor,
     d_messages: tl.tensor,
     packed: tl.tensor,
@@ -733,28 +725,22 @@ def encode_backward_kernel(
     F: tl.constexpr,
     ROWS: tl.constexpr,
 ) -> None:
-    """Gradient of the encoder and of the first layer's message matrix over the program's tiles."""
-    dtype = h.dtype.element_ty
+    """Gradient of the encoder over the program's tiles."""
+    dtype = d_h.dtype.element_ty
     cols = tl.arange(0, F)[None, :]
-    message = _matrix(packed + num_inputs * F, MESSAGE, F, dtype)
-    g_message = tl.zeros([F, F], tl.float32)
+    message = tl.trans(_matrix(packed + num_inputs * F, MESSAGE, F, dtype))
     g_encoder = tl.zeros([K, F], tl.float32)
     for unit in range(tl.program_id(0), num_units, tl.num_programs(0)):
         graph, sample, rows, real, inside = _tile(unit, starts, sizes, extents, num_samples, num_blocks, ROWS)
         at = (rows * num_samples + sample)[:, None] * F + cols
         d_message = tl.load(d_messages + at, mask=real[:, None], other=0.0)
-        encoded = tl.load(h + at, mask=real[:, None], other=0.0)
-        g_message = _add_dot(tl.trans(encoded), d_message, g_message)
         d_encoded = tl.load(d_h + at, mask=real[:, None], other=0.0).to(tl.float32)
-        d_encoded = _add_dot(d_message, tl.trans(message), d_encoded)
+        d_encoded = _add_dot(d_message, message, d_encoded)
         inputs = _inputs(x, features, node_inputs, step, graph, rows, real, sample, num_samples, R, WEIGHTED, K, dtype)
         g_encoder = _add_dot(tl.trans(inputs), _narrow(d_encoded, dtype), g_encoder)
     grads += tl.program_id(0).to(tl.int64) * num_packed
     lines = tl.arange(0, K)[:, None]
     tl.store(grads + lines * F + cols, g_encoder, mask=lines < num_inputs)
-    _store_matrix(grads + num_inputs * F, MESSAGE, g_message, F)
-    # The encoder has no norm, so no shift is folded into a bias of these messages.
-    _store_vector(grads + num_inputs * F, LAYER_MATRICES, MESSAGE_BIAS, tl.zeros([F], tl.float32), F)
 
 
 # --------------------------------------------------------------------------------------------- sparse neighbour sum
@@ -823,9 +809,9 @@ def encode(
     messages: Tensor,
 ) -> None:
     """Write the first features and messages. [N, S, F]."""
-    encode_kernel[FORWARD.grid(tiles)](
+    encode_kernel[_forward(tiles).grid(tiles)](
         *(x, features, node_inputs, step, packed, h, messages),
-        **tiles.arguments(FORWARD),
+        **tiles.arguments(_forward(tiles)),
         **_encoder_arguments(shape),
         F=h.shape[2],
     )
@@ -869,10 +855,10 @@ def layer(
     kept: Kept | None,
 ) -> None:
     """Write a layer's result, the messages of the next layer if there is one, and what is to be kept. [N, S, F]."""
-    layer_kernel[FORWARD.grid(tiles)](
+    layer_kernel[_forward(tiles).grid(tiles)](
         *(h, summed, row_scale, sums, packed, h_next, h if messages is None else messages),
         *((h, h, h) if kept is None else kept),
-        **tiles.arguments(FORWARD),
+        **tiles.arguments(_forward(tiles)),
         num_splits=sums.shape[1],
         HAS_NEXT=messages is not None,
         KEEP=kept is not None,
@@ -883,7 +869,7 @@ def layer(
 def head(tiles: Tiles, h: Tensor, packed: Tensor) -> Tensor:
     """Logits. [N, S, F] -> [N, S]."""
     logits = torch.empty(h.shape[:2], dtype=torch.float32, device=h.device)
-    head_kernel[FORWARD.grid(tiles)](h, packed, logits, **tiles.arguments(FORWARD), F=h.shape[2])
+    head_kernel[_forward(tiles).grid(tiles)](h, packed, logits, **tiles.arguments(_forward(tiles)), F=h.shape[2])
     return logits
 
 
@@ -911,38 +897,33 @@ def head_backward(
     )
 
 
+class Inside(NamedTuple):
+    """Gradients inside a layer. [N, S, F] each."""
+
+    d_sum: Tensor
+    """Of what the layer's norm gets."""
+    d_first: Tensor
+    """Of the MLP's first product."""
+    d_normal: Tensor
+    """Of the normalised neighbour sums."""
+
+
 def layer_backward(
-    tiles: Tiles,
-    h: Tensor,
-    summed: Tensor,
-    row_scale: Tensor,
-    sums: Tensor,
-    kept: Kept,
-    h_next: Tensor,
-    d_h: Tensor,
-    d_messages: Tensor | None,
-    packed: Tensor,
-    grads: Tensor,
-) -> Tensor:
-    """Turn the gradient `d_h` of a layer's result into that of its input, in place; return that of the normal sums.
+    tiles: Tiles, h_next: Tensor, kept: Kept, d_h: Tensor, d_messages: Tensor | None, packed: Tensor, grads: Tensor
+) -> Inside:
+    """Turn the gradient `d_h` of a layer's result into that of its input but for the messages, in place.
 
     `d_messages` is the gradient of the messages that the result `h_next` was sent as. [N, S, F].
     """
-    d_sum, d_first, d_normal = torch.empty_like(d_h), torch.empty_like(d_h), torch.empty_like(d_h)
-    given_messages = d_h if d_messages is None else d_messages
-    shared = {"num_packed": grads.stride(0), "HAS_NEXT": d_messages is not None, "F": h.shape[2]}
+    inside = Inside(torch.empty_like(d_h), torch.empty_like(d_h), torch.empty_like(d_h))
     layer_backward_kernel[(BACKWARD.num_programs,)](
-        *(h_next, *kept, given_messages, packed, d_h, d_sum, d_first, d_normal, grads),
+        *(h_next, *kept, d_h if d_messages is None else d_messages, packed, d_h, *inside, grads),
         **tiles.arguments(BACKWARD),
-        **shared,
+        num_packed=grads.stride(0),
+        HAS_NEXT=d_messages is not None,
+        F=d_h.shape[2],
     )
-    products_kernel[(PRODUCTS.num_programs,)](
-        *(h, summed, row_scale, sums, h_next, given_messages, packed, d_sum, d_first, grads),
-        **tiles.arguments(PRODUCTS),
-        num_splits=sums.shape[1],
-        **shared,
-    )
-    return d_normal
+    return inside
 
 
 def norm_backward(
@@ -953,16 +934,40 @@ def norm_backward(
     packed: Tensor,
     d_values: Tensor,
     gradient_scale: Tensor,
+) -> Tensor:
+    """Turn the gradient of the normalised sums into that of the neighbour sums, in place; that of the mean's share.
+
+    [N, S, F] -> [F].
+    """
+    d_shares = torch.empty(tiles.num_items, summed.shape[2], dtype=torch.float32, device=summed.device)
+    norm_backward_kernel[(tiles.num_items,)](
+        *(summed, row_scale, sums, packed, d_values, gradient_scale, d_shares),
+        *(tiles.starts, tiles.sizes, tiles.extents, tiles.num_samples, sums.shape[1]),
+        F=summed.shape[2],
+        ROWS=SUMS.rows,
+        num_warps=SUMS.num_warps,
+    )
+    return d_shares.sum(0)
+
+
+def products(
+    tiles: Tiles,
+    h: Tensor,
+    summed: Tensor,
+    row_scale: Tensor,
+    sums: Tensor,
+    packed: Tensor,
+    inside: Inside,
+    d_messages: Tensor,
     grads: Tensor,
 ) -> None:
-    """Turn the gradient of the normalised sums into that of the neighbour sums, in place. [N, S, F]."""
-    launch = BACKWARD
-    norm_backward_kernel[(launch.num_programs,)](
-        *(summed, row_scale, sums, packed, d_values, gradient_scale, grads),
-        *(tiles.starts, tiles.sizes, tiles.extents, tiles.num_samples, tiles.num_items, sums.shape[1], grads.stride(0)),
-        F=summed.shape[2],
-        ROWS=launch.rows,
-        num_warps=launch.num_warps,
+    """Write the gradients of a layer's other weights, from that of its own messages among others. [N, S, F]."""
+    products_kernel[(PRODUCTS.num_programs,)](
+        *(h, summed, row_scale, sums, packed, inside.d_sum, inside.d_first, d_messages, grads),
+        **tiles.arguments(PRODUCTS),
+        num_splits=sums.shape[1],
+        num_packed=grads.stride(0),
+        F=h.shape[2],
     )
 
 
@@ -973,20 +978,19 @@ def encode_backward(
     features: Tensor,
     node_inputs: Tensor,
     step: Tensor,
-    h: Tensor,
     d_h: Tensor,
     d_messages: Tensor,
     packed: Tensor,
     grads: Tensor,
 ) -> None:
-    """Write the gradient of the encoder and of the first message matrix."""
+    """Write the gradient of the encoder."""
     launch = BACKWARD
     encode_backward_kernel[(launch.num_programs,)](
-        *(x, features, node_inputs, step, h, d_h, d_messages, packed, grads),
+        *(x, features, node_inputs, step, d_h, d_messages, packed, grads),
         **tiles.arguments(launch),
         num_packed=grads.stride(0),
         **_encoder_arguments(shape),
-        F=h.shape[2],
+        F=d_h.shape[2],
     )
 
 
@@ -1003,6 +1007,10 @@ def neighbor_sum(lists: NeighborLists, values: Tensor, out: Tensor, row_scale: T
         NEIGHBORS=4,
         COLUMNS=columns,
     )
+
+
+def _forward(tiles: Tiles) -> Launch:
+    return FORWARD_LARGE if tiles.largest >= LARGE else FORWARD
 
 
 def _encoder_arguments(shape: EncoderShape) -> dict[str, Any]:
