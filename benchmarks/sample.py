@@ -33,7 +33,7 @@ from diffuco.solver import batches_by_size, pick_device, rows_per_batch
 from diffuco.training.loop import initial_model
 from diffuco.training.recipes import get_recipe
 
-TESTS = ("tests/test_fused.py", "tests/test_solver.py")
+TESTS = ("tests/test_fused.py",)
 WARM_UP = 2
 """Passes before the timed ones: the first compiles, the second records what can be replayed."""
 

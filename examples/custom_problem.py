@@ -23,6 +23,7 @@ from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph
 from diffuco.model import Gnn, GnnConfig
 from diffuco.problems import Problem, QuadraticForm
+from diffuco.sampling import Sampler
 from diffuco.solver import draw_solutions
 
 NUM_STEPS = 3
@@ -63,16 +64,9 @@ def main(num_train_steps: int) -> None:
     model = train(problem, weighted_graphs("train", 256), num_train_steps)
 
     batch = make_batch(weighted_graphs("test", 64))
-    states, _ = draw_solutions(
-        model,
-        problem,
-        batch,
-        num_steps=NUM_STEPS,
-        num_samples=8,
-        step_factor=3,
-        token_size=1,
-        random=RowRandom(torch.Generator().manual_seed(0)),
-    )
+    sampler = Sampler(model, NUM_STEPS, torch.device("cpu"))
+    seeds = np.random.default_rng(0)
+    states, _ = draw_solutions(sampler, problem, batch, num_samples=8, step_factor=3, token_size=1, seeds=seeds)
     assert not problem.violations(batch, states).any()
     objectives = problem.objective(batch, states)
     # Decoding goes by falling probability, so probabilities near 0 in the order of the weights take the heaviest first.

@@ -118,10 +118,18 @@ def test_nothing_is_reported_while_a_test_does_not_pass(load, tmp_path, text):
     assert "\n" not in str(stopped.value)
 
 
-def test_green_tests_are_named(load, tmp_path):
+def test_green_tests_are_named_and_run_once(load, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     path = tmp_path / "test_green.py"
     path.write_text("def test_one():\n    pass\n")
-    assert load("evidence").require_green([str(path)]).startswith(f"{path}: 1 passed")
+    evidence = load("evidence")
+    passed = evidence.require_green([str(path)])
+    assert passed.startswith(f"{path}: 1 passed")
+    monkeypatch.setattr("subprocess.run", None)
+    assert evidence.require_green([str(path)]) == passed
+    path.write_text("def test_one():\n    assert False\n")
+    with pytest.raises(TypeError):  # it would run again
+        evidence.require_green([str(path)])
 
 
 def test_benchmark_stops_before_it_measures(load, run_benchmark, monkeypatch):

@@ -3,15 +3,17 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
-from diffuco.diffusion.loss import Steps, later_costs_advantage, step_cost, surrogate
+from diffuco import sampling
+from diffuco.diffusion.loss import later_costs_advantage, step_cost, surrogate
 from diffuco.diffusion.noise import make_noise
 from diffuco.diffusion.randomness import RowRandom
-from diffuco.diffusion.reverse import predict, reverse_process
+from diffuco.diffusion.reverse import Steps, predict, reverse_process
 from diffuco.graphs.batch import DenseBatch, SparseBatch, neighbor_lists
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.generate import ba_graph
@@ -22,6 +24,12 @@ from diffuco.ops import reference
 from diffuco.ops.capture import CapturedCalls
 from diffuco.pretrained import load_model
 from diffuco.problems import get_problem
+from diffuco.sampling import Sampler
+from diffuco.training.data import TrainingGraphs
+from diffuco.training.distributed import Group
+from diffuco.training.loop import initial_model
+from diffuco.training.recipes import get_recipe
+from diffuco.training.step import TrainStep
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 INTERPRETED = DEVICE == "cpu"
@@ -46,6 +54,7 @@ def _interpreter(monkeypatch):
         for name, programs in (("FORWARD", 3), ("FORWARD_LARGE", 3), ("SUMS", 7), ("BACKWARD", 2), ("PRODUCTS", 2)):
             monkeypatch.setattr(triton_gnn, name, triton_gnn.Launch(rows=16, num_warps=4, num_programs=programs))
         monkeypatch.setattr(triton_gnn, "NEIGHBOR_COLUMNS", 32)
+        monkeypatch.setattr(triton_gnn, "NORM_ROWS", 16)
 
 
 @pytest.fixture(autouse=True)
@@ -53,11 +62,7 @@ def _poisoned_memory(monkeypatch):
     """Memory that nobody wrote is NaN."""
     for name in ("empty", "empty_like"):
         make = getattr(torch, name)
-        monkeypatch.setattr(torch, name, lambda *args, _make=make, **options: poisoned(_make(*args, **options)))
-
-
-def poisoned(values):
-    return values.fill_(torch.nan if values.is_floating_point() else 1)
+        monkeypatch.setattr(torch, name, lambda *args, _make=make, **options: _make(*args, **options).fill_(torch.nan))
 
 
 def graphs(weighted=False):
@@ -210,7 +215,7 @@ for name in (*names, "encode_backward", "neighbor_sum"):
     signature = {}
     for argument in kernel.arg_names:
         pointer = "*fp16" if argument in half else "*i64" if argument in whole else "*fp32"
-        pointer = {"neighbors": "*i32", "positive_kept": "*i8"}.get(argument, pointer)
+        pointer = "*i32" if argument == "neighbors" else pointer
         signature[argument] = "i32" if argument.startswith("num_") else pointer
         if argument in constants:
             signature[argument] = "constexpr"
@@ -264,6 +269,42 @@ def test_float16_on_real_batches(name):
     assert relative_error(got[0], expected[0]) < 1e-2
     # 2 to 5 %, most of it from rectifiers that flip: rounding nothing but the weights to float16 does as much.
     assert relative_error(got[1], expected[1]) < 6e-2
+
+
+@pytest.mark.gpu
+def test_recorded_samples_are_those_that_ran_as_written(monkeypatch):
+    model = network()
+    fused = FusedGnn(model, FlatWeights(model))
+    batch = DenseBatch.from_graphs(graphs(), DEVICE)
+    recorded, written = Sampler(fused, 3, torch.device(DEVICE)), Sampler(fused, 3, torch.device(DEVICE))
+    for seed in (0, 1, 0):
+        draws = [recorded.draw(batch, 4, 2, seed=seed)]
+        with monkeypatch.context() as patch:
+            patch.setattr(sampling, "CAPTURED_ROWS", 0)
+            draws += [written.draw(batch, 4, 2, seed=seed)]
+        assert torch.equal(draws[0].states, draws[1].states)
+        assert torch.equal(draws[0].logits[batch.mask], draws[1].logits[batch.mask])
+    assert recorded.calls.recordings
+    assert not written.calls.recordings
+
+
+@pytest.mark.gpu
+def test_recorded_training_steps_are_those_that_ran_as_written():
+    config = replace(get_recipe("mis-tiny"), num_train_graphs=96)
+    group = Group(torch.device(DEVICE))
+    data = TrainingGraphs(get_dataset("rb-tiny").graphs("train", 96), config.graphs_per_batch, 0, group)
+    vectors = []
+    for capture in (True, False):
+        model = initial_model(config).to(DEVICE)
+        weights = FlatWeights(model)
+        denoiser = FusedGnn(model, weights, calls_at_once=config.num_steps)
+        problem, noise = get_problem("mis"), make_noise(config.noise, config.num_steps)
+        take_step = TrainStep(config, problem, noise, denoiser, weights, data, group, capture=capture)
+        outcomes = [take_step(step, 0.2, 0.001).terms.energy.item() for step in range(12)]
+        assert len(take_step.calls.recordings) == (len(data.ceilings) if capture else 0)
+        assert all(np.isfinite(outcomes))
+        vectors.append(weights.vector.detach().clone())
+    assert torch.equal(*vectors)
 
 
 @pytest.mark.gpu

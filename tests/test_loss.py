@@ -10,10 +10,10 @@ from torch.testing import assert_close
 
 import oracle
 from diffuco.diffusion import mean_field
-from diffuco.diffusion.loss import Steps, backward_joint_bound, later_costs_advantage, step_cost, surrogate
+from diffuco.diffusion.loss import backward_joint_bound, later_costs_advantage, step_cost, surrogate
 from diffuco.diffusion.noise import AnnealedNoise, CategoricalNoise, ExponentialNoise, make_noise
 from diffuco.diffusion.randomness import RowRandom, SharedRandom
-from diffuco.diffusion.reverse import ReverseStep, predict, reverse_process
+from diffuco.diffusion.reverse import ReverseStep, Steps, predict, reverse_process
 from diffuco.errors import InputError
 from diffuco.graphs.batch import DenseBatch, SparseBatch
 from diffuco.graphs.graph import Graph

@@ -23,7 +23,7 @@ from torch import Tensor
 from diffuco.diffusion import mean_field
 from diffuco.diffusion.noise import Noise, Temperature
 from diffuco.diffusion.randomness import RandomSource
-from diffuco.diffusion.reverse import Denoiser, ReverseStep, predict, reverse_process
+from diffuco.diffusion.reverse import Denoiser, Steps, predict, reverse_process
 from diffuco.graphs.batch import Batch
 from diffuco.problems import Problem
 
@@ -44,7 +44,7 @@ class StepCost(NamedTuple):
         return self.entropy + self.noise + self.energy
 
 
-def step_cost(problem: Problem, noise: Noise, batch: Batch, steps: "Steps", temperature: Temperature) -> StepCost:
+def step_cost(problem: Problem, noise: Noise, batch: Batch, steps: Steps, temperature: Temperature) -> StepCost:
     """The cost of reverse steps given their X_t, each [B, C * S]."""
     probs = steps.logits.sigmoid()
     energy = problem.energy(batch, probs)
@@ -65,30 +65,6 @@ def leave_one_out(values: Tensor) -> Tensor:
     if num_samples == 1:
         return values
     return (values - values.mean(1, keepdim=True)) * (num_samples / (num_samples - 1))
-
-
-class Steps(NamedTuple):
-    """Some reverse steps of a path side by side, as if they were samples."""
-
-    step: Tensor
-    """t of every column [C * S]."""
-    x: Tensor
-    """X_t [N, C * S]."""
-    logits: Tensor
-    """Of q(X_{t-1} | X_t) [N, C * S]."""
-    next_x: Tensor
-    """X_{t-1} [N, C * S]."""
-
-    @classmethod
-    def join(cls, path: list[ReverseStep]) -> "Steps":
-        """Put steps side by side."""
-        step = [torch.full((taken.x.shape[1],), taken.step, device=taken.x.device) for taken in path]
-        return cls(
-            torch.cat(step),
-            torch.cat([taken.x for taken in path], dim=1),
-            torch.cat([taken.logits for taken in path], dim=1),
-            torch.cat([taken.next_x for taken in path], dim=1),
-        )
 
 
 def surrogate(batch: Batch, steps: Steps, cost: Tensor, advantages: Tensor) -> Tensor:

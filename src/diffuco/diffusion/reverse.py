@@ -40,6 +40,30 @@ class ReverseStep(NamedTuple):
     """X_{t-1} [N, S]."""
 
 
+class Steps(NamedTuple):
+    """Some reverse steps of a path side by side, as if they were samples."""
+
+    step: Tensor
+    """t of every column [C * S]."""
+    x: Tensor
+    """X_t [N, C * S]."""
+    logits: Tensor
+    """Of q(X_{t-1} | X_t) [N, C * S]."""
+    next_x: Tensor
+    """X_{t-1} [N, C * S]."""
+
+    @classmethod
+    def join(cls, path: list[ReverseStep]) -> "Steps":
+        """Put steps side by side."""
+        step = [torch.full((taken.x.shape[1],), taken.step, device=taken.x.device) for taken in path]
+        return cls(
+            torch.cat(step),
+            torch.cat([taken.x for taken in path], dim=1),
+            torch.cat([taken.logits for taken in path], dim=1),
+            torch.cat([taken.next_x for taken in path], dim=1),
+        )
+
+
 def predict(denoiser: Denoiser, batch: Batch, x: Tensor, step: int, features: Tensor) -> Tensor:
     """Logits of q(X_{t-1} | X_t) when all samples stand at the same step. [N, S] -> [N, S]."""
     return denoiser(batch, x, torch.full((x.shape[1],), step, device=x.device), features)

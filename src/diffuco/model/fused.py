@@ -243,11 +243,7 @@ class Recording:
         self.network, self.packed, self.near = network, packed, near
         self.h = torch.empty(shape[0] + 1, *shape[1:], **options)
         self.summed = torch.empty(shape, **options)
-        self.kept = kernels.Kept(
-            torch.empty(shape, **options),
-            torch.empty(shape, dtype=torch.int8, device=first.x.device),
-            torch.empty(*shape[:-1], 3, device=first.x.device),
-        )
+        self.kept = kernels.Kept(torch.empty(shape, **options), torch.empty(*shape[:-1], 3, device=first.x.device))
         tiles = near.tiles(num_samples)
         sums_shape = (tiles.num_items, kernels.num_splits(tiles), 2, config.num_hidden)
         self.sums = torch.empty(*shape[:2], *sums_shape, device=first.x.device)

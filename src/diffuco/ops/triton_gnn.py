@@ -61,6 +61,8 @@ FORWARD_LARGE = Launch(rows=128, num_warps=8, num_programs=132 * 2)
 LARGE = 512
 SUMS = Launch(rows=64, num_warps=4, num_programs=132 * 4)
 """Of what walks over whole graphs: one program per graph and sample, or more where those are few."""
+NORM_ROWS = 32
+"""Nodes that the backward pass of GraphNorm takes at a time."""
 BACKWARD = Launch(rows=64, num_warps=4, num_programs=132 * 2, num_stages=2)
 PRODUCTS = BACKWARD
 """The backward kernels have equally many programs, as each fills one line of `partial_gradients`."""
@@ -173,6 +175,20 @@ def _narrow(values: tl.tensor, dtype: tl.constexpr) -> Any:
     if dtype == tl.float16:
         values = tl.minimum(tl.maximum(values, -65504.0), 65504.0)
     return values.to(dtype)
+
+
+@triton.jit
+def _with_bit(values: tl.tensor, bit: tl.tensor) -> Any:
+    """The values with their last bit replaced."""
+    integer: tl.constexpr = tl.int16 if values.dtype == tl.float16 else tl.int32
+    bits = (values.to(integer, bitcast=True) & -2) | bit.to(integer)
+    return bits.to(values.dtype, bitcast=True)
+
+
+@triton.jit
+def _last_bit(values: tl.tensor) -> Any:
+    integer: tl.constexpr = tl.int16 if values.dtype == tl.float16 else tl.int32
+    return values.to(integer, bitcast=True) & 1
 
 
 @triton.jit
@@ -364,7 +380,6 @@ def layer_kernel(
     h_next: tl.tensor,
     messages: tl.tensor,
     first_kept: tl.tensor,
-    positive_kept: tl.tensor,
     lines_kept: tl.tensor,
     starts: tl.tensor,
     sizes: tl.tensor,
@@ -402,12 +417,11 @@ def layer_kernel(
         standard, inverse, zero = _standardise(tl.maximum(hidden, 0.0), F)
         narrow = standard.to(dtype)
         if KEEP:
-            tl.store(first_kept + at, narrow, mask=inside[:, None])
             tl.store(lines_kept + line, inverse, mask=inside[:, None])
             tl.store(lines_kept + line + 1, zero, mask=inside[:, None])
         hidden = _dot(narrow, second) + _vector(packed, LAYER_MATRICES, SECOND_BIAS, F)
         if KEEP:
-            tl.store(positive_kept + at, (hidden > 0).to(tl.int8), mask=inside[:, None])
+            tl.store(first_kept + at, _with_bit(narrow, hidden > 0), mask=inside[:, None])
         hidden = tl.maximum(hidden, 0.0) + _vector(packed, LAYER_MATRICES, SKIP_BIAS, F)
         standard, inverse, zero = _standardise(_add_dot(given, skip, hidden), F)
         if KEEP:
@@ -519,7 +533,6 @@ def head_backward_kernel(
 def layer_backward_kernel(
     h_next: tl.tensor,
     first_kept: tl.tensor,
-    positive_kept: tl.tensor,
     lines_kept: tl.tensor,
     d_messages: tl.tensor,
     packed: tl.tensor,
@@ -567,15 +580,15 @@ def layer_backward_kernel(
         d_narrow = _narrow(_standardise_backward(d_result, standard, inverse, F), dtype)
         tl.store(d_sum + at, d_narrow, mask=inside[:, None])
         d_given = _dot(d_narrow, skip)
-        positive = tl.load(positive_kept + at, mask=real[:, None], other=0)
-        d_narrow = tl.where(positive > 0, d_narrow, 0.0)
-        g_lines = _add_sum(d_narrow, 0, g_lines, ROWS)
         narrow = tl.load(first_kept + at, mask=real[:, None], other=0.0)
+        d_narrow = tl.where(_last_bit(narrow) > 0, d_narrow, 0.0)
+        g_lines = _add_sum(d_narrow, 0, g_lines, ROWS)
         g_second = _add_dot(tl.trans(narrow), d_narrow, g_second)
         d_standard = _dot(d_narrow, second)
-        standard = narrow.to(tl.float32)
+        standard = _with_bit(narrow, narrow != narrow).to(tl.float32)
         inverse = tl.load(lines_kept + line, mask=real, other=0.0)[:, None]
-        zero = tl.load(lines_kept + line + 1, mask=real, other=0.0)[:, None].to(dtype).to(tl.float32)
+        zero = tl.load(lines_kept + line + 1, mask=real, other=0.0).to(dtype)
+        zero = _with_bit(zero, zero != zero).to(tl.float32)[:, None]
         d_hidden = _standardise_backward(d_standard, standard, inverse, F)
         d_narrow = _narrow(tl.where(standard > zero, d_hidden, 0.0), dtype)
         tl.store(d_first + at, d_narrow, mask=inside[:, None])
@@ -836,9 +849,7 @@ class Kept(NamedTuple):
     """What the backward pass needs of the inside of a layer."""
 
     first: Tensor
-    """[N, S, F] after the MLP's norm."""
-    positive: Tensor
-    """[N, S, F] whether the MLP's second product was."""
+    """[N, S, F] after the MLP's norm; the last bit says whether the MLP's second product was positive."""
     lines: Tensor
     """[N, S, 3] of the MLP's norm the factor and what it made of 0, and the factor of the layer's norm."""
 
@@ -857,7 +868,7 @@ def layer(
     """Write a layer's result, the messages of the next layer if there is one, and what is to be kept. [N, S, F]."""
     layer_kernel[_forward(tiles).grid(tiles)](
         *(h, summed, row_scale, sums, packed, h_next, h if messages is None else messages),
-        *((h, h, h) if kept is None else kept),
+        *((h, h) if kept is None else kept),
         **tiles.arguments(_forward(tiles)),
         num_splits=sums.shape[1],
         HAS_NEXT=messages is not None,
@@ -944,7 +955,7 @@ def norm_backward(
         *(summed, row_scale, sums, packed, d_values, gradient_scale, d_shares),
         *(tiles.starts, tiles.sizes, tiles.extents, tiles.num_samples, sums.shape[1]),
         F=summed.shape[2],
-        ROWS=SUMS.rows,
+        ROWS=NORM_ROWS,
         num_warps=SUMS.num_warps,
     )
     return d_shares.sum(0)

@@ -35,7 +35,7 @@ def mis_rb_small() -> TrainConfig:
         dataset="rb-small",
         num_steps=8,
         start_temperature=0.1,
-        anneal_epochs=100,
+        anneal_epochs=200,
         learning_rate=0.001,
         noise="exponential",
         samples_per_graph=8,
