@@ -62,7 +62,8 @@ class Sampler:
     @torch.inference_mode()
     def draw(self, batch: Batch, num_samples: int, step_factor: int, *, seed: int) -> Samples:
         """Samples that depend on the seed and the batch alone."""
-        if not isinstance(batch, DenseBatch) or batch.num_rows * num_samples > CAPTURED_ROWS:
+        is_small = batch.num_rows * num_samples <= CAPTURED_ROWS
+        if not (is_small and isinstance(batch, DenseBatch) and batch.device.type == "cuda"):
             self.calls.generator.manual_seed(seed)
             return self._draw(batch, num_samples, step_factor)
         tensors = [batch.sizes, batch.adjacency, batch.node_weights]
