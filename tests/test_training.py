@@ -143,6 +143,21 @@ def test_every_epoch_visits_every_graph_once_in_another_order():
     assert any(data.batch(step).sizes.tolist() != data.batch(step + 3).sizes.tolist() for step in range(3))
 
 
+def test_one_step_baselines_keep_the_problem_and_the_graphs():
+    base = get_recipe("mds-ba-small")
+    plain, annealed = get_recipe("mds-ba-small-egn"), get_recipe("mds-ba-small-egn-anneal")
+    assert {config.num_steps for config in (plain, annealed)} == {1}
+    assert {(config.problem, config.dataset) for config in (plain, annealed)} == {(base.problem, base.dataset)}
+    assert (plain.start_temperature, annealed.start_temperature) == (0.0, base.start_temperature)
+
+
+def test_one_step_baseline_trains(tmp_path):
+    small = replace(SHORT, num_steps=1, noise="annealed", start_temperature=0.0)
+    summary = train(small, tmp_path, progress=False)
+    assert summary["finished"]
+    assert np.isfinite(summary["best_energy"])
+
+
 def test_batches_hold_graphs_of_similar_size_so_that_little_is_padding():
     for name in ("rb-small", "ba-small"):
         graphs = DATASETS[name].graphs("train", 600)

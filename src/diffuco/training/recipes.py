@@ -1,6 +1,7 @@
 """Recipes: one function per row of the paper's hyperparameter table (App. C.5), the shipped models, and small ones.
 
-A name is the problem and the dataset; `-paper` marks the paper's own values, `-tiny` what a CPU trains in a minute.
+A name is the problem and the dataset; `-paper` marks the paper's own values, `-tiny` what a CPU trains in a minute,
+`-egn` and `-egn-anneal` the baselines that take one step.
 """
 
 import difflib
@@ -202,6 +203,22 @@ def qubo_tiny() -> TrainConfig:
     return replace(mis_tiny(), problem="qubo", dataset="qubo-tiny", start_temperature=50.0, weighted=True)
 
 
+def one_step(recipe: Callable[[], TrainConfig], *, anneal: bool) -> Callable[[], TrainConfig]:
+    """A baseline on a recipe's problem and graphs: a mean-field network that decides in one step.
+
+    EGN (Sec. 4.2) minimises the energy alone, EGN-Anneal (Sec. 4.3) the free energy at a falling temperature.
+    """
+
+    def make() -> TrainConfig:
+        config = recipe()
+        temperature = config.start_temperature if anneal else 0.0
+        return replace(config, num_steps=1, noise="annealed", start_temperature=temperature, anneal_epochs=60)
+
+    make.__name__ = f"{recipe.__name__}_egn{'_anneal' if anneal else ''}"
+    make.__doc__ = f"The baseline {'EGN-Anneal' if anneal else 'EGN'} for {recipe.__name__.replace('_', '-')}."
+    return make
+
+
 RECIPES: dict[str, Callable[[], TrainConfig]] = {
     recipe.__name__.replace("_", "-"): recipe
     for recipe in (
@@ -209,5 +226,10 @@ RECIPES: dict[str, Callable[[], TrainConfig]] = {
         *(mis_tiny, mvc_tiny, max_clique_tiny, max_cut_tiny, mds_tiny, qubo_tiny),
         *(mis_rb_small_paper, mis_rb_large_paper, max_clique_rb_small_paper, mvc_rb_200_paper),
         *(max_cut_ba_small_paper, max_cut_ba_large_paper, mds_ba_small_paper, mds_ba_large_paper),
+        *(
+            one_step(recipe, anneal=anneal)
+            for recipe in (mis_rb_small, max_clique_rb_small, max_cut_ba_small, mds_ba_small)
+            for anneal in (False, True)
+        ),
     )
 }
