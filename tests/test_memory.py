@@ -18,6 +18,7 @@ def test_samples_of_a_large_graph_are_split():
     assert need.samples_at_once == 2
     assert 4 * 2**30 < need.num_bytes < 6 * 2**30
     assert requirement(large, num_samples=80, num_hidden=64).num_bytes < 2 * need.num_bytes
+    assert requirement(large, num_samples=8, num_hidden=64, engine="fused").num_bytes < need.num_bytes / 2
 
 
 def test_splitting_gives_as_many_feasible_samples(monkeypatch):

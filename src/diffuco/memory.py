@@ -1,6 +1,6 @@
 """How much memory solving a graph takes, told before it starts.
 
-The network dominates: at its peak a layer holds about nine tensors of one feature row per node and sample. Samples of a
+The network dominates: at its peak a layer holds several tensors of one feature row per node and sample. Samples of a
 large graph are denoised a few at a time, so the peak grows with the graph but not with the number of samples.
 """
 
@@ -14,8 +14,9 @@ from diffuco.graphs.graph import Graph
 
 ROWS_AT_ONCE = 2**21
 """Nodes times samples of one large graph that are denoised together; its samples are split to stay below."""
-LIVE_TENSORS = 9
-"""Feature tensors a layer holds at its peak without gradients; measured on sparse batches."""
+BYTES_PER_FEATURE = {"reference": 9 * 4, "fused": 5 * 2}
+"""Tensors a layer holds at its peak without gradients, times the bytes of a number: for the reference measured on sparse
+batches, for the fused engine those that it makes: two of features, two of messages and their sum."""
 BYTES_PER_EDGE = 100
 """Edge list, both directions of the compressed rows and the copies while they are made and decoded."""
 BYTES_PER_STATE = 50
@@ -36,15 +37,15 @@ class Requirement:
     """Estimated peak beyond what the process already holds."""
 
 
-def requirement(graph: Graph, num_samples: int, num_hidden: int) -> Requirement:
-    """The split of the samples and the peak it leads to.
+def requirement(graph: Graph, num_samples: int, num_hidden: int, engine: str = "reference") -> Requirement:
+    """The split of the samples and the peak it leads to with an engine of `model.acceleration`.
 
     >>> small = Graph.from_edges([(0, 1), (1, 2)])
     >>> requirement(small, num_samples=8, num_hidden=64).samples_at_once
     8
     """
     samples_at_once = max(1, min(num_samples, ROWS_AT_ONCE // max(1, graph.num_nodes)))
-    activations = LIVE_TENSORS * 4 * num_hidden * graph.num_nodes * samples_at_once
+    activations = BYTES_PER_FEATURE[engine] * num_hidden * graph.num_nodes * samples_at_once
     states = BYTES_PER_STATE * graph.num_nodes * num_samples
     return Requirement(samples_at_once, activations + states + BYTES_PER_EDGE * graph.num_edges)
 

@@ -144,7 +144,7 @@ class Solver:
 
     def requirement(self, graph: Graph, samples: int = 8) -> Requirement:
         """The memory that solving a graph will take, and how its samples are split to keep it low."""
-        return requirement(graph, samples, self.checkpoint.model.config.num_hidden)
+        return requirement(graph, samples, self.checkpoint.model.config.num_hidden, self.engine)
 
     def _warn_of_ignored_weights(self, graphs: Sequence[Graph]) -> None:
         weighted = [graph for graph in graphs if graph.edge_weights is not None or graph.node_weights is not None]
