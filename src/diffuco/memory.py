@@ -15,8 +15,8 @@ from diffuco.graphs.graph import Graph
 ROWS_AT_ONCE = 2**21
 """Nodes times samples of one large graph that are denoised together; its samples are split to stay below."""
 BYTES_PER_FEATURE = {"reference": 9 * 4, "fused": 5 * 2}
-"""Tensors a layer holds at its peak without gradients, times the bytes of a number: for the reference measured on sparse
-batches, for the fused engine those that it makes: two of features, two of messages and their sum."""
+"""Tensors a layer holds at its peak without gradients, times the bytes of a number. For the reference this was measured
+on sparse batches; the fused engine makes two of features, two of messages and one of their sums."""
 BYTES_PER_EDGE = 100
 """Edge list, both directions of the compressed rows and the copies while they are made and decoded."""
 BYTES_PER_STATE = 50
