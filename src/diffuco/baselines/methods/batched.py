@@ -1,0 +1,78 @@
+"""What methods that anneal many graphs at once share: batches of similar size, time, decoding, the best state.
+
+Legend: B graphs, N rows, S states per graph.
+"""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from diffuco.baselines.methods.base import Deadline, best_solutions
+from diffuco.decoding import conditional_expectation
+from diffuco.graphs.batch import Batch, make_batch
+from diffuco.graphs.graph import Graph
+from diffuco.problems import Problem
+from diffuco.solution import Solution
+from diffuco.solver import batches_by_size
+
+ROWS_PER_BATCH = {"cpu": 2**16, "cuda": 2**24}
+"""Nodes times states of the graphs that are annealed together: what fits a CPU's cache, what keeps a GPU busy."""
+
+Anneal = Callable[[Batch, torch.Generator, Deadline], Tensor]
+"""Probabilities or states of a batch, [N, S]; Conditional Expectation makes feasible states of them."""
+
+
+def solve_batches(
+    name: str,
+    problem: Problem,
+    graphs: Sequence[Graph],
+    anneal: Anneal,
+    *,
+    num_columns: int,
+    seed: int,
+    device: torch.device | str,
+    time_limit_s: float | None,
+    on_solved: Callable[[int], None] | None,
+) -> list[Solution]:
+    """Anneal, decode and keep the best; `num_columns` is S."""
+    device = torch.device(device)
+    solutions: dict[int, Solution] = {}
+    max_rows = ROWS_PER_BATCH.get(device.type, ROWS_PER_BATCH["cuda"])
+    for number, positions in enumerate(batches_by_size(graphs, num_columns, max_rows)):
+        chosen = [graphs[position] for position in positions]
+        deadline = Deadline.after(None if time_limit_s is None else time_limit_s * len(chosen))
+        generator = torch.Generator(device).manual_seed(seed + number)
+        batch = make_batch(chosen, device)
+        annealed = anneal(batch, generator, deadline)
+        finish(device)
+        sampled_s = deadline.elapsed_s
+        states = conditional_expectation(problem, batch, annealed)
+        finish(device)
+        seconds = {"load": 0.0, "sample": sampled_s, "decode": deadline.elapsed_s - sampled_s}
+        share = {stage: value / len(chosen) for stage, value in seconds.items()}
+        found = best_solutions(name, problem, chosen, batch, states, seed, share)
+        solutions |= dict(zip(positions, found, strict=True))
+        if on_solved:
+            on_solved(len(solutions))
+    return [solutions[position] for position in range(len(graphs))]
+
+
+def finish(device: torch.device) -> None:
+    """Wait for a GPU, so that clocks tell the truth."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def field_scale(problem: Problem, batch: Batch) -> Tensor | float:
+    """By how much temperatures have to be scaled: 1, or a typical weight where there are weights. [N, 1].
+
+    A typical weight is the root of the mean square over a graph's edges and, for QUBOs, nodes.
+    """
+    if not problem.uses_weights:
+        return 1.0
+    squares, counts = batch.squared_weight_sum()[:, None] / 2, batch.degrees[:, None] / 2
+    if problem.name == "qubo":
+        squares, counts = squares + batch.node_weights[:, None].square(), counts + 1
+    mean = batch.graph_sum(squares) / batch.graph_sum(counts).clamp(min=1)
+    return batch.spread(mean.sqrt().clamp(min=1e-6))
