@@ -4,13 +4,11 @@ import sys
 import numpy as np
 import pytest
 
-from diffuco.baselines import references
-from diffuco.baselines.exact import ExactResult, solve_exact
-from diffuco.baselines.references import reference_objectives
+from diffuco.baselines.clique import largest_clique
+from diffuco.baselines.exact import solve_exact
 from diffuco.errors import InputError
-from diffuco.graphs.cache import cache_directory
 from diffuco.graphs.datasets import get_dataset
-from diffuco.graphs.graph import Graph, GraphWarning
+from diffuco.graphs.graph import Graph
 from diffuco.problems import all_problems, get_problem
 from diffuco.verification import verify
 
@@ -74,39 +72,33 @@ def test_refusals(monkeypatch):
         solve_exact("mis", GRAPHS["integers"])
 
 
-@pytest.mark.parametrize("problem", ["mis", "mds"])
-def test_references_are_kept_on_disk(problem, monkeypatch, tmp_path):
-    monkeypatch.setenv("DIFFUCO_CACHE", str(tmp_path))
-    graphs = get_dataset("rb-tiny").graphs("test", 3)
-    found = reference_objectives(problem, graphs)
-    assert found == [solve_exact(problem, graph).objective for graph in graphs]
-    damaged, *_ = sorted((cache_directory() / "references" / problem).iterdir())
-    damaged.write_text('{"objective": 3')
-
-    solved: list[Graph] = []
-
-    def count(problem: str, graph: Graph, **options: float) -> ExactResult:
-        solved.append(graph)
-        return solve_exact(problem, graph)
-
-    monkeypatch.setattr(references, "solve_exact", count)
-    assert reference_objectives(problem, graphs) == found
-    assert [graph.digest for graph in solved] == [damaged.stem]
+CLIQUE_GRAPHS = GRAPHS | {
+    "complete": Graph.from_edges(list(itertools.combinations(range(70), 2)), 70),
+    "rb-tiny": get_dataset("rb-tiny").graph("test", 7),
+    "rb-small": get_dataset("rb-small").graph("test", 24),
+}
 
 
-def test_references_without_proof_are_flagged_and_tried_again_with_more_time(monkeypatch, tmp_path):
-    monkeypatch.setenv("DIFFUCO_CACHE", str(tmp_path))
-    graphs = get_dataset("er-200-500").graphs("test", 1)
-    with pytest.warns(GraphWarning, match="1 of 1 references"):
-        reference_objectives("mis", graphs, time_limit_s=0.0)
-    monkeypatch.setattr(
-        references, "solve_exact", lambda *_, **__: ExactResult(7.0, 7.0, True, np.zeros(0, dtype=np.bool_), 0.0)
-    )
-    with pytest.warns(GraphWarning, match="1 of 1 references"):
-        reference_objectives("mis", graphs, time_limit_s=0.0)
-    assert reference_objectives("mis", graphs, time_limit_s=1.0) == [7.0]
+@pytest.mark.parametrize("graph", CLIQUE_GRAPHS.values(), ids=CLIQUE_GRAPHS)
+def test_clique_search_finds_what_cp_sat_proves(graph):
+    result = largest_clique(graph)
+    assert result.proven
+    assert result.bound == result.objective == solve_exact("max-clique", graph).objective
+    assert verify("max-clique", graph, result.chosen).feasible
 
 
-def test_an_unwritable_cache_costs_only_time(monkeypatch):
-    monkeypatch.setenv("DIFFUCO_CACHE", "/proc/none")
-    assert reference_objectives("mis", [GRAPHS["five-cycle"]], progress=True) == [3.0]
+@pytest.mark.parametrize("seed", range(20))
+def test_clique_search_finds_the_best_of_all_subsets(seed):
+    graph = random_graph(10, seed, scale=1)
+    assert largest_clique(graph).objective == best_of_all("max-clique", graph)
+
+
+@pytest.mark.parametrize("num_looks", [1, 2, 5, 20, 100])
+def test_a_clique_search_that_is_stopped_tells_a_clique_and_a_bound(num_looks, monkeypatch):
+    graph = get_dataset("rb-small").graph("test", 24)
+    clock = itertools.count()
+    monkeypatch.setattr("diffuco.baselines.clique.time.perf_counter", lambda: next(clock))
+    stopped = largest_clique(graph, time_limit_s=num_looks)
+    assert not stopped.proven
+    assert verify("max-clique", graph, stopped.chosen).feasible
+    assert stopped.objective <= 17 <= stopped.bound

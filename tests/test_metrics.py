@@ -29,11 +29,26 @@ def test_best_of_the_first_k_samples():
     assert [metrics.best_of(energies, k).item() for k in (1, 2, 3)] == [3.0, 1.0, 1.0]
 
 
-def test_spread_over_seeds():
-    summary = metrics.over_seeds([1.0, 2.0, 3.0])
+def test_mean_with_error():
+    summary = metrics.mean_with_error([1.0, 2.0, 3.0])
     assert summary.mean == 2.0
     assert summary.standard_error == pytest.approx(1 / math.sqrt(3))
-    assert math.isnan(metrics.over_seeds([1.0]).standard_error)
+    assert math.isnan(metrics.mean_with_error([1.0]).standard_error)
+
+
+def test_means_by_a_parameter_are_those_of_its_graphs_in_rising_order():
+    means = metrics.mean_by([1.0, 5.0, 3.0], [0.5, 0.25, 0.5])
+    assert list(means) == [0.25, 0.5]
+    assert (means[0.5].mean, means[0.5].num_values) == (2.0, 2)
+    assert math.isnan(means[0.25].standard_error)
+
+
+def test_n_query_is_the_first_number_of_graphs_that_is_faster():
+    for training_s, solving_s, other_s in [(10.0, 1.0, 3.0), (9.0, 1.0, 3.0), (0.0, 1.0, 2.0)]:
+        count = metrics.n_query(training_s, solving_s, other_s)
+        assert training_s + count * solving_s < count * other_s
+        assert training_s + (count - 1) * solving_s >= (count - 1) * other_s
+    assert metrics.n_query(1.0, 2.0, 2.0) == math.inf
 
 
 @pytest.mark.parametrize(("problem", "dataset"), [("mis", "rb-tiny"), ("mds", "ba-tiny")])

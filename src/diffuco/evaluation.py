@@ -29,9 +29,13 @@ def evaluate(
     token_size: int = 8,
     seed: int = 0,
     references: Sequence[float] | None = None,
+    tightness: Sequence[float] | None = None,
     progress: bool = False,
 ) -> dict[str, Any]:
-    """Solve the graphs and summarise; `references` are their optimal or best known objectives."""
+    """Solve the graphs and summarise; `references` are their optimal or best known objectives.
+
+    With the `tightness` of every graph, the ratio of the best sample to the reference is told for each value of it.
+    """
     with Progress(console=Console(stderr=True), disable=not progress, transient=True) as bar:
         task = bar.add_task("solving", total=len(graphs))
         solutions = solver.solve(
@@ -78,6 +82,12 @@ def evaluate(
             "gap_of_best": float(best_gaps.mean()),
             "gap_of_means": float(abs(sign * means.mean() - optima.mean()) / abs(optima.mean())),
         }
+        if tightness is not None:
+            ratios = metrics.mean_by(metrics.best_approximation_ratio(energies, optima), tightness)
+            record["reference"]["best_ratios"] = [
+                {"tightness": p, "mean": ratio.mean, "standard_error": ratio.standard_error, "graphs": ratio.num_values}
+                for p, ratio in ratios.items()
+            ]
     return record
 
 
@@ -100,6 +110,11 @@ def table(record: dict[str, Any]) -> Table:
         rows["gap, mean of the samples"] = f"{reference['gap']:.2%} +- {reference['gap_standard_error']:.2%}"
         rows["gap, best of the samples"] = f"{reference['gap_of_best']:.2%}"
         rows["gap between the two means"] = f"{reference['gap_of_means']:.2%}"
+        for ratio in reference.get("best_ratios", ()):
+            name = f"best sample over reference, p = {ratio['tightness']:.3g}"
+            rows[name] = f"{ratio['mean']:.4f} +- {ratio['standard_error']:.4f}"
+        if "n_query" in reference:
+            rows["graphs until training pays off"] = f"{reference['n_query']:g}"
     for name, value in rows.items():
         shown.add_row(name, value)
     return shown

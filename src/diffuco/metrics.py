@@ -1,8 +1,10 @@
-"""The paper's measures of quality (App. C.1): relative error, best relative error, AR* and mean over seeds.
+"""The paper's measures: relative error, best relative error and AR* (App. C.1), their means, and n_Query (App. B.5).
 
 Arrays are [graphs, samples] of energies or objectives; references are [graphs].
 """
 
+import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -38,23 +40,48 @@ def best_of(energies: ArrayLike, count: int | None = None) -> NDArray[np.float64
     return best
 
 
-class SeedMean(NamedTuple):
-    """A mean with its spread over seeds; the standard error where there is one seed is unknown and NaN."""
+class Mean(NamedTuple):
+    """A mean with its standard error, which is unknown and NaN where there is one value."""
 
     mean: float
     standard_error: float
-    num_seeds: int
+    num_values: int
 
 
-def over_seeds(values: ArrayLike) -> SeedMean:
-    """Mean and standard error over training seeds of a figure that is already a mean over graphs and samples.
+def mean_with_error(values: ArrayLike) -> Mean:
+    """Mean and standard error of one figure per graph, or per training seed.
 
-    >>> over_seeds([1.0, 3.0])
-    SeedMean(mean=2.0, standard_error=1.0, num_seeds=2)
+    >>> mean_with_error([1.0, 3.0])
+    Mean(mean=2.0, standard_error=1.0, num_values=2)
     """
     given = np.asarray(values, dtype=np.float64)
     error = float(given.std(ddof=1) / np.sqrt(len(given))) if len(given) > 1 else float("nan")
-    return SeedMean(float(given.mean()), error, len(given))
+    return Mean(float(given.mean()), error, len(given))
+
+
+def mean_by(values: ArrayLike, parameters: Sequence[float]) -> dict[float, Mean]:
+    """Mean and standard error for each value of a parameter, such as AR* by the tightness p of RB graphs.
+
+    >>> ratios = best_approximation_ratio([[11], [10], [10]], [10, 10, 10])
+    >>> {p: ratio.mean for p, ratio in mean_by(ratios, [0.25, 0.25, 1.0]).items()}
+    {0.25: 1.05, 1.0: 1.0}
+    """
+    given, groups = np.asarray(values, dtype=np.float64), np.asarray(parameters, dtype=np.float64)
+    return {float(group): mean_with_error(given[groups == group]) for group in np.unique(groups)}
+
+
+def n_query(training_s: float, solving_s: float, other_s: float) -> float:
+    """Graphs after which training has paid off: the smallest n with training + n * solving < n * other.
+
+    Seconds are those of one training, and of one graph with the model and with another solver that is as good. The
+    paper prints the right-hand side without n, but can only mean this. Infinite if the other solver is no slower.
+
+    >>> n_query(training_s=3600, solving_s=0.5, other_s=2.5)
+    1801
+    """
+    if other_s <= solving_s:
+        return math.inf
+    return math.floor(training_s / (other_s - solving_s)) + 1
 
 
 def _relative_distance(values: NDArray[np.float64], reference: ArrayLike) -> NDArray[np.float64]:

@@ -1,72 +1,186 @@
-"""Optima of many graphs to compare with, kept on disk: each is written when found, so nothing is solved twice."""
+"""Optimal or best known objectives of many graphs to compare with, taken from where they are cheapest.
+
+`find_references` looks into the files that ship with the package, then into the user's cache, and solves what is in
+neither. Each result is written when found, so that a killed run goes on where it stopped.
+"""
 
 import json
 import logging
 import warnings
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from importlib import metadata
 from pathlib import Path
-from typing import NamedTuple
+from threading import Lock
 
 from rich.console import Console
 from rich.progress import Progress
 
+from diffuco import __version__
+from diffuco.baselines.clique import largest_clique
 from diffuco.baselines.exact import solve_exact
+from diffuco.baselines.reference_store import Reference, Row, key_of, packaged_references, read_rows, write_rows
+from diffuco.errors import InputError
 from diffuco.files import replacing
 from diffuco.graphs.cache import cache_directory
 from diffuco.graphs.datasets import available_cores
 from diffuco.graphs.graph import Graph, GraphWarning
+from diffuco.problems import get_problem
 
+DEFAULT_TIME_LIMIT_S = 60.0
 WORKERS = 8
+"""Threads of CP-SAT for one graph, also on fewer cores: each searches in its own way, and one of them is fast."""
+MAX_CUT_NODES = 50
+"""CP-SAT cannot prove a maximum cut of larger graphs, and what it finds there is no reference."""
 
 _log = logging.getLogger(__name__)
 
 
-class Reference(NamedTuple):
-    """What is known about the optimum of one graph."""
-
-    objective: float
-    bound: float
-    proven: bool
-    time_limit_s: float
-
-
-def reference_objectives(
-    problem: str, graphs: Sequence[Graph], *, time_limit_s: float = 60.0, progress: bool = False
-) -> list[float]:
-    """The best known objective of every graph; a `GraphWarning` says how many are not proven optimal."""
-    references = find_references(problem, graphs, time_limit_s=time_limit_s, progress=progress)
-    return [reference.objective for reference in references]
-
-
 def find_references(
-    problem: str, graphs: Sequence[Graph], *, time_limit_s: float = 60.0, progress: bool = False
+    problem: str,
+    graphs: Sequence[Graph],
+    *,
+    time_limit_s: float | None = None,
+    store: Path | None = None,
+    progress: bool = False,
 ) -> list[Reference]:
-    """What is known about every graph, from disk or solved now, with a bar on standard error if asked."""
-    # mds runs on one thread a graph, the others on eight. Threads do: CP-SAT releases the GIL.
-    num_parallel = available_cores() if problem == "mds" else max(1, available_cores() // WORKERS)
-    with (
-        Progress(console=Console(stderr=True), transient=True, disable=not progress) as bar,
-        ThreadPoolExecutor(num_parallel) as pool,
-    ):
-        found = pool.map(lambda graph: _reference(problem, graph, time_limit_s), graphs)
-        references = list(bar.track(found, total=len(graphs), description=f"exact {problem}"))
+    """What is known about every graph, found on disk or solved now; a `GraphWarning` says how many are not proven.
+
+    Without a time limit, whatever is known is taken, and the rest is given a minute a graph. With one, also those are
+    solved again that are not proven and were given less time before. `store` is the folder of `reference_store` files
+    to extend with the results; the graphs then are those of a test set from the first on.
+    """
+    if problem == "mvc":
+        # The nodes outside of an independent set cover all edges, so one search gives both optima.
+        found = find_references("mis", graphs, time_limit_s=time_limit_s, store=store, progress=progress)
+        return [complement(reference, graph) for reference, graph in zip(found, graphs, strict=True)]
+    known = _KnownReferences(problem, graphs, store)
+    missing = list({graph.digest: graph for graph in graphs if _is_open(known.get(graph), time_limit_s)}.values())
+    _refuse_hopeless(problem, missing)
+    limit = DEFAULT_TIME_LIMIT_S if time_limit_s is None else time_limit_s
+    _on_all_cores(problem, missing, lambda graph: known.add(graph, _solve(problem, graph, limit)), progress)
+    references = [known[graph] for graph in graphs]
     num_unproven = sum(not reference.proven for reference in references)
     if num_unproven:
-        text = f"{num_unproven} of {len(graphs)} references are the best CP-SAT found in {time_limit_s:g} s, not proven"
+        text = f"{num_unproven} of {len(graphs)} references are the best known, not proven optimal"
         warnings.warn(GraphWarning(text), stacklevel=2)
     return references
 
 
-def _reference(problem: str, graph: Graph, time_limit_s: float) -> Reference:
-    path = cache_directory() / "references" / problem / f"{graph.digest}.json"
-    known = _read(path)
-    if known and (known.proven or known.time_limit_s >= time_limit_s):
-        return known
-    result = solve_exact(problem, graph, time_limit_s=time_limit_s, workers=WORKERS)
-    reference = Reference(result.objective, result.bound, result.proven, time_limit_s)
-    _write(path, reference)
-    return reference
+def complement(reference: Reference, graph: Graph) -> Reference:
+    """A reference for minimum vertex cover from one for maximum independent set, or the other way round.
+
+    >>> star = Graph.from_edges([(0, 1), (0, 2), (0, 3)])
+    >>> complement(Reference(3, 3, True, "cp-sat", "9", 60, 0.1), star)[:3]
+    (1, 1, True)
+    """
+    return reference._replace(objective=graph.num_nodes - reference.objective, bound=graph.num_nodes - reference.bound)
+
+
+class _KnownReferences:
+    """What is known about some graphs, gathered from everywhere; what is added, by any thread, is kept on disk."""
+
+    def __init__(self, problem: str, graphs: Sequence[Graph], store: Path | None) -> None:
+        self._problem = problem
+        self._writing = Lock()
+        self._references: dict[str, Reference] = {}
+        self._keys = [key_of(graph.digest) for graph in graphs]
+        self._path = store and store / f"{_dataset_of(graphs)}-{problem}.csv"
+        self._rows = {row.place: row for row in read_rows(self._path)} if self._path else {}
+        stored, packaged = {row.key: row.reference for row in self._rows.values()}, packaged_references(problem)
+        for graph, key in zip(graphs, self._keys, strict=True):
+            self._merge(key, stored.get(key))
+            self._merge(key, packaged.get(key))
+            if key not in self._references or not self._references[key].proven:
+                self._merge(key, _read(_cache_path(problem, graph)))
+        self._write_rows()
+
+    def __getitem__(self, graph: Graph) -> Reference:
+        return self._references[key_of(graph.digest)]
+
+    def get(self, graph: Graph) -> Reference | None:
+        return self._references.get(key_of(graph.digest))
+
+    def add(self, graph: Graph, reference: Reference) -> None:
+        with self._writing:
+            self._merge(key_of(graph.digest), reference)
+            _write(_cache_path(self._problem, graph), self[graph])
+            self._write_rows()
+
+    def _merge(self, key: str, reference: Reference | None) -> None:
+        if reference is not None:
+            earlier = self._references.get(key, reference)
+            self._references[key] = _best_of(self._problem, earlier, reference)
+
+    def _write_rows(self) -> None:
+        if self._path is None:
+            return
+        known = {
+            place: Row(place, key, self._references[key])
+            for place, key in enumerate(self._keys)
+            if key in self._references
+        }
+        if known.items() - self._rows.items():
+            self._rows |= known
+            write_rows(self._path, self._rows.values())
+
+
+def _dataset_of(graphs: Sequence[Graph]) -> str:
+    return graphs[0].name.partition("/")[0]
+
+
+def _best_of(problem: str, earlier: Reference, later: Reference) -> Reference:
+    """The better objective and the tighter bound of two references for one graph; a proof comes first."""
+    sign = -1 if get_problem(problem).sense == "max" else 1
+    better = min(later, earlier, key=lambda known: (sign * known.objective, not known.proven))
+    bound = sign * max(sign * earlier.bound, sign * later.bound)
+    proven = earlier.proven or later.proven or bound == better.objective
+    limit = max(earlier.time_limit_s, later.time_limit_s)
+    return better._replace(bound=better.objective if proven else bound, proven=proven, time_limit_s=limit)
+
+
+def _is_open(known: Reference | None, time_limit_s: float | None) -> bool:
+    """Whether a graph has to be solved: nothing is known, or more can be learned in the time given."""
+    if known is None:
+        return True
+    return not known.proven and time_limit_s is not None and known.time_limit_s < time_limit_s
+
+
+def _refuse_hopeless(problem: str, graphs: Sequence[Graph]) -> None:
+    largest = max((graph.num_nodes for graph in graphs), default=0)
+    if problem == "max-cut" and largest > MAX_CUT_NODES:
+        raise InputError(
+            f"no reference for max-cut on graphs of {largest} nodes: CP-SAT solves at most {MAX_CUT_NODES}, and long "
+            "annealing runs, which larger graphs need, are not available as a reference yet"
+        )
+
+
+def _on_all_cores(problem: str, graphs: Sequence[Graph], work: Callable[[Graph], None], progress: bool) -> None:
+    """Work on every graph; if that fails for one, those not begun are dropped and those begun are finished."""
+    # mds runs on one thread a graph, the others on eight. Threads do: CP-SAT releases the GIL.
+    num_parallel = available_cores() if problem == "mds" else max(1, available_cores() // WORKERS)
+    pool = ThreadPoolExecutor(num_parallel)
+    try:
+        tasks = [pool.submit(work, graph) for graph in graphs]
+        with Progress(console=Console(stderr=True), transient=True, disable=not progress) as bar:
+            for done in bar.track(as_completed(tasks), total=len(tasks), description=f"solving {problem}"):
+                done.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _solve(problem: str, graph: Graph, time_limit_s: float) -> Reference:
+    """The one place that says which solver makes the references of a problem."""
+    if problem == "max-clique":
+        result, solver, version = largest_clique(graph, time_limit_s=time_limit_s), "clique-search", __version__
+    else:
+        result = solve_exact(problem, graph, time_limit_s=time_limit_s, workers=WORKERS)
+        solver, version = "cp-sat", metadata.version("ortools")
+    return Reference(result.objective, result.bound, result.proven, solver, version, time_limit_s, result.seconds)
+
+
+def _cache_path(problem: str, graph: Graph) -> Path:
+    return cache_directory() / "references" / problem / f"{graph.digest}.json"
 
 
 def _read(path: Path) -> Reference | None:

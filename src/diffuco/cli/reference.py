@@ -1,0 +1,87 @@
+"""`diffuco reference`: optimal or best known objectives of a dataset's test graphs."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from diffuco.cli import options
+from diffuco.cli.console import make_folder, print_json, print_result, shows_progress
+from diffuco.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from diffuco.baselines.reference_store import Reference
+
+TIME_LIMIT_HELP = "Seconds a graph; those not proven in less time before are tried again."
+STORE_HELP = "Folder whose file DATASET-PROBLEM.csv the results are added to."
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command(
+        epilog=options.examples(
+            "diffuco reference rb-small mis",
+            "diffuco reference ba-large mds --count 100 --time-limit 600",
+            "diffuco reference rb-200 mis --store src/diffuco/baselines/reference_data",
+        )
+    )(reference)
+
+
+def reference(
+    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="Dataset; `diffuco generate --list` shows them.")],
+    problem: options.Problem,
+    count: options.Count = None,
+    time_limit: Annotated[float, typer.Option(help=TIME_LIMIT_HELP)] = 60.0,
+    store: Annotated[Path | None, typer.Option(help=STORE_HELP, show_default="the cache folder only")] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Find the optima of a dataset's test graphs.
+
+    Takes what ships with diffuco and what earlier runs have found, and solves the rest. Every result is kept at once:
+    a run that was stopped is continued by the same command. Results of mvc are kept as those of mis, which they
+    follow from.
+    """
+    from diffuco.baselines.references import find_references
+    from diffuco.graphs.datasets import get_dataset
+
+    if time_limit <= 0:
+        raise InputError(f"--time-limit is {time_limit:g}; give the seconds for a graph, more than 0")
+    graphs = get_dataset(dataset).graphs("test", count, progress=shows_progress())
+    if not graphs:
+        raise InputError("no graphs to solve; give --count 1 or more")
+    if store:
+        make_folder(store)
+    found = find_references(problem, graphs, time_limit_s=time_limit, store=store, progress=shows_progress())
+    record = {"dataset": dataset.lower(), "problem": problem.value} | _summary(found)
+    print_json(record) if as_json else print_result(_table(record))
+
+
+def _summary(references: list["Reference"]) -> dict[str, Any]:
+    from diffuco.metrics import mean_with_error
+
+    objective = mean_with_error([known.objective for known in references])
+    return {
+        "graphs": len(references),
+        "mean": objective.mean,
+        "mean_standard_error": objective.standard_error,
+        "mean_bound": mean_with_error([known.bound for known in references]).mean,
+        "proven": sum(known.proven for known in references),
+        "seconds": sum(known.seconds for known in references),
+        "solvers": sorted({f"{known.solver} {known.version}" for known in references}),
+    }
+
+
+def _table(record: dict[str, Any]) -> "Table":
+    from rich.table import Table
+
+    shown = Table(
+        title=f"{record['problem']}: {record['graphs']} test graphs of {record['dataset']}", show_header=False
+    )
+    shown.add_row("mean objective", f"{record['mean']:.3f} +- {record['mean_standard_error']:.3f}")
+    shown.add_row("mean bound", f"{record['mean_bound']:.3f}")
+    shown.add_row("proven optimal", f"{record['proven']} of {record['graphs']}")
+    shown.add_row("seconds to solve", f"{record['seconds']:.1f}, {record['seconds'] / record['graphs']:.3f} a graph")
+    shown.add_row("solver", ", ".join(record["solvers"]))
+    return shown
