@@ -151,3 +151,36 @@ def _title(solution: Solution) -> str:
     name = f"{graph.name}: " if graph.name else ""
     size = f"{graph.num_nodes} nodes, {graph.num_edges} edges"
     return f"{NAMES[solution.problem]} {as_count(solution.objective)}, {feasible}\n{name}{size}"
+
+
+def plot_comparison(record: dict[str, Any], path: str | Path) -> None:
+    """Draw the record of `diffuco compare`: the gap of every method against the time it took."""
+    figure = check_plot_path(path)(figsize=(8, 5.2), layout="constrained")
+    axes = figure.add_subplot()
+    methods = list(dict.fromkeys(run["method"] for run in record["runs"]))
+    for method, color in zip(methods, _colors(methods), strict=True):
+        runs = sorted((run for run in record["runs"] if run["method"] == method), key=lambda run: run["seconds"])
+        seconds, gaps = [run["seconds"] for run in runs], [100 * run["gap"] for run in runs]
+        errors = np.nan_to_num([100 * run["gap_standard_error"] for run in runs])
+        style = {"color": color, "linewidth": 2.4 if method == "diffuco" else 1.4, "capsize": 2.5, "markersize": 6}
+        axes.errorbar(seconds, gaps, yerr=errors, fmt="o-", label=method, **style)
+        axes.annotate(method, (seconds[-1], gaps[-1]), (7, 3), textcoords="offset points", color=color, fontsize=10)
+    axes.set_xscale("log")
+    axes.set_yscale("symlog", linthresh=0.1)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("seconds a graph", color=INK)
+    axes.set_ylabel("mean gap to the reference, %", color=INK)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.grid(which="both", color=BLUE, alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+    title = f"{record['problem']} on {record['graphs']} graphs of {record['dataset']}"
+    figure.suptitle(title, fontsize=13, x=0.02, ha="left", color=INK)
+    axes.set_title(f"{record['hardware']}; reference: {record['reference']}", loc="left", fontsize=9, color=GREY)
+    with open_for_writing(path) as out:
+        figure.savefig(out, format=Path(path).suffix.lower().removeprefix("."), dpi=160)
+
+
+def _colors(methods: list[str]) -> list[str]:
+    """Red for the model; the others as far apart as a short list allows."""
+    others = iter(["#2e6f95", "#5c946e", "#c98b2b", "#7d5ba6", "#3d3d3d", "#b0678c", "#4fa3a5", "#8a7a5c"] * 4)
+    return [RED if method == "diffuco" else next(others) for method in methods]

@@ -1,0 +1,171 @@
+"""`diffuco compare`: methods on the same graphs, each given the same seconds."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from diffuco.cli import options
+from diffuco.cli.console import finite, make_folder, print_json, print_note, print_result, progress_bar, shows_progress
+from diffuco.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.table import Table
+
+    from diffuco.baselines.comparison import Run
+    from diffuco.baselines.methods.base import Method
+    from diffuco.graphs.graph import Graph
+    from diffuco.problems import Problem
+
+METHODS_HELP = "Names with commas between them, as `diffuco methods` lists them; diffuco is the model."
+BUDGET_HELP = "Seconds per graph, with commas between them."
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command(
+        epilog=options.examples(
+            "diffuco compare --dataset rb-small --problem mis --count 20 --plot gap.png",
+            "diffuco compare --dataset ba-small --problem max-cut --methods diffuco,rlsa,sa --budget 0.1,1",
+        )
+    )(compare)
+
+
+def compare(
+    dataset: Annotated[str, typer.Option(help="Dataset; `diffuco generate --list` shows them.")],
+    problem: Annotated[options.ProblemName, typer.Option(help="What to solve.")],
+    methods: Annotated[str, typer.Option(help=METHODS_HELP)] = "diffuco,greedy,rlsa,cp-sat",
+    budget: Annotated[str, typer.Option(help=BUDGET_HELP)] = "0.01,0.1,1",
+    count: options.Count = 20,
+    model: Annotated[
+        str | None, typer.Option(help="Shipped model or path.", show_default="that of the problem")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Also draw gap against time to this file.")] = None,
+    output: options.OutputFile = None,
+    seed: options.Seed = 0,
+    device: options.Device = "auto",
+    as_json: options.Json = False,
+) -> None:
+    """Compare methods at equal time.
+
+    Every method solves the same test graphs within each budget of seconds per graph; a method that solves many graphs
+    at once may spend the sum. Gaps are to the references that `diffuco reference` knows or finds, or to the best that
+    any method found where there is no exact solver.
+    """
+    from diffuco.baselines.comparison import run_methods, summary
+    from diffuco.graphs.datasets import get_dataset
+    from diffuco.plotting import check_plot_path, plot_comparison
+    from diffuco.problems import get_problem
+    from diffuco.provenance import hardware, source_commit
+    from diffuco.solver import pick_device
+
+    budgets = _budgets(budget)
+    if plot:
+        check_plot_path(plot)
+    if output:
+        make_folder(output.absolute().parent)
+    place, target = pick_device(device), get_problem(problem)
+    chosen = _methods(methods, problem, model, device)
+    graphs = get_dataset(dataset).graphs("test", count, progress=shows_progress())
+    if not graphs:
+        raise InputError("no graphs to compare on; give --count 1 or more")
+    with progress_bar() as bar:
+        task = bar.add_task("comparing", total=sum(len(_runs_of(method, budgets)) for method in chosen))
+        runs = []
+        for run in run_methods(target, graphs, chosen, budgets, seed=seed, device=place):
+            runs.append(run)
+            bar.update(task, advance=1, description=f"{run.method} {run.seconds:.3g} s a graph")
+    reference, optima = _optima(target, graphs, runs)
+    record = {
+        "dataset": dataset.lower(),
+        "problem": problem.value,
+        "graphs": len(graphs),
+        "reference": reference,
+        "seed": seed,
+        "hardware": hardware(place),
+        "commit": source_commit(),
+        "runs": [summary(run, optima) for run in runs],
+    }
+    if output:
+        _write(output, record)
+    if plot:
+        plot_comparison(record, plot)
+        print_note(f"picture written to {plot}")
+    print_json(finite(record)) if as_json else print_result(_table(record))
+
+
+def _budgets(text: str) -> list[float]:
+    try:
+        budgets = sorted({float(part) for part in text.split(",")})
+    except ValueError:
+        raise InputError(f"--budget is '{text}'; give seconds with commas between them, such as 0.01,0.1,1") from None
+    if not all(0 < budget < float("inf") for budget in budgets):
+        raise InputError(f"--budget is '{text}'; give seconds above 0")
+    return budgets
+
+
+def _methods(names: str, problem: str, model: str | None, device: str) -> "list[Method]":
+    from diffuco.baselines.comparison import ModelMethod
+    from diffuco.baselines.methods import get_method
+    from diffuco.solver import Solver
+
+    chosen: list[Method] = []
+    for name in dict.fromkeys(part.strip() for part in names.split(",")):
+        if name == ModelMethod.name:
+            chosen.append(ModelMethod(Solver(problem, model, device=device)))
+            continue
+        method = get_method(name)
+        missing = method.missing()
+        if missing:
+            raise InputError(missing)
+        chosen.append(method)
+    return chosen
+
+
+def _runs_of(method: "Method", budgets: "Sequence[float]") -> "Sequence[float | None]":
+    return budgets if method.time_limit != "ignored" else [None]
+
+
+def _optima(problem: "Problem", graphs: "Sequence[Graph]", runs: "Sequence[Run]") -> tuple[str, Any]:
+    """What gaps are measured to, in words and as energies."""
+    import numpy as np
+
+    from diffuco.baselines.comparison import best_known
+    from diffuco.baselines.references import find_references
+
+    try:
+        references = find_references(problem.name, graphs, progress=shows_progress())
+    except InputError:  # no exact solver for such graphs
+        return "best of all methods", best_known(runs)
+    sign = -1.0 if problem.sense == "max" else 1.0
+    proven = sum(known.proven for known in references)
+    return f"{proven} of {len(graphs)} proven", sign * np.array([known.objective for known in references])
+
+
+def _table(record: dict[str, Any]) -> "Table":
+    from rich.table import Table
+
+    title = f"{record['problem']} on {record['graphs']} graphs of {record['dataset']}, {record['hardware']}"
+    table = Table("method", "budget s", "s a graph", "mean", "gap", "at reference", title=title)
+    table.caption = f"reference: {record['reference']}"
+    for run in record["runs"]:
+        table.add_row(
+            run["method"],
+            "" if run["budget_s"] is None else f"{run['budget_s']:g}",
+            f"{run['seconds']:.3g}",
+            f"{run['mean']:.3f}",
+            f"{run['gap']:.2%} +- {run['gap_standard_error']:.2%}",
+            f"{run['solved_to_reference']:.0%}",
+        )
+    return table
+
+
+def _write(path: Path, record: dict[str, Any]) -> None:
+    import json
+
+    from diffuco.files import replacing
+
+    with replacing(path) as out:
+        out.write((json.dumps(finite(record), indent=2) + "\n").encode())

@@ -1,0 +1,90 @@
+"""Methods at equal time: what a run records, and the command."""
+
+import json
+
+import numpy as np
+import pytest
+
+from diffuco.baselines.comparison import ModelMethod, Run, best_known, run_methods, summary
+from diffuco.baselines.methods import get_method
+from diffuco.cli import main
+from diffuco.errors import InputError
+from diffuco.graphs.datasets import get_dataset
+from diffuco.problems import get_problem
+from diffuco.solver import Solver
+
+TINY = get_dataset("rb-tiny").graphs("test", 4)
+
+
+def test_model_draws_more_while_there_is_time():
+    method = ModelMethod(Solver("mis", device="cpu"))
+    short, long = (method.solve(get_problem("mis"), TINY, time_limit_s=limit) for limit in (1e-6, 0.5))
+    assert all(len(solution.energies) == 1 for solution in short)
+    assert any(len(solution.energies) > 1 for solution in long)
+    assert sum(s.objective for s in long) >= sum(s.objective for s in short)
+    assert len(method.solve(get_problem("mis"), TINY)[0].energies) == 8
+
+
+def test_methods_that_ignore_time_run_once_and_others_once_per_budget():
+    methods = [get_method("greedy"), get_method("cp-sat")]
+    runs = list(run_methods(get_problem("mis"), TINY, methods, [0.5, 1.0]))
+    assert [(run.method, run.budget_s) for run in runs] == [("greedy", None), ("cp-sat", 0.5), ("cp-sat", 1.0)]
+    assert (runs[1].energies <= runs[0].energies).all()
+    assert all(run.seconds > 0 and (run.objectives == -run.energies).all() for run in runs)
+
+
+def test_method_for_another_problem_is_refused():
+    with pytest.raises(InputError, match="does not solve mis"):
+        list(run_methods(get_problem("mis"), TINY, [get_method("sdp")], [1.0]))
+
+
+def test_gap_is_relative_to_the_best_known():
+    runs = [
+        Run("a", 1.0, 0.5, np.array([-9.0, -10.0]), np.array([9.0, 10.0])),
+        Run("b", None, 0.1, np.array([-10.0, -8.0]), np.array([10.0, 8.0])),
+    ]
+    optima = best_known(runs)
+    assert optima.tolist() == [-10.0, -10.0]
+    line = summary(runs[0], optima)
+    assert line["gap"] == pytest.approx(0.05)
+    assert line["gap_standard_error"] == pytest.approx(0.05)
+    assert line["solved_to_reference"] == 0.5
+    assert line["mean"] == 9.5
+
+
+def test_command_prints_writes_and_draws(tmp_path, capsys):
+    options = ["--dataset", "rb-tiny", "--problem", "mis", "--count", "3", "--methods", "diffuco,greedy,cp-sat"]
+    paths = ["--plot", str(tmp_path / "gap.png"), "--output", str(tmp_path / "gap.json")]
+    assert main(["compare", *options, "--budget", "0.2,0.05", "--device", "cpu", *paths, "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record == json.loads((tmp_path / "gap.json").read_text())
+    assert (tmp_path / "gap.png").stat().st_size > 10_000
+    assert record["reference"] == "3 of 3 proven"
+    names = [(run["method"], run["budget_s"]) for run in record["runs"]]
+    assert names == [("diffuco", 0.05), ("diffuco", 0.2), ("greedy", None), ("cp-sat", 0.05), ("cp-sat", 0.2)]
+    assert record["runs"][-1]["gap"] == 0
+    assert all(run["gap"] >= 0 for run in record["runs"])
+
+
+def test_command_without_exact_references_takes_the_best_of_all(capsys):
+    options = ["--dataset", "ba-small", "--problem", "max-cut", "--count", "2", "--methods", "diffuco,greedy"]
+    assert main(["compare", *options, "--budget", "0.01", "--device", "cpu"]) == 0
+    assert "best of all methods" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--budget", "fast"], "commas between them"),
+        (["--budget", "0"], "seconds above 0"),
+        (["--methods", "gredy"], "greedy"),
+        (["--methods", "sdp"], "does not solve mis"),
+        (["--count", "0"], "--count 1 or more"),
+        (["--plot", "gap.xyz"], "picture format"),
+    ],
+)
+def test_bad_input_is_one_line(options, message, capsys):
+    assert main(["compare", "--dataset", "rb-tiny", "--problem", "mis", "--device", "cpu", *options]) == 2
+    error = capsys.readouterr().err.strip().splitlines()
+    assert len(error) == 1
+    assert message in error[0]
