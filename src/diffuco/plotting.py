@@ -1,4 +1,4 @@
-"""Pictures of solved graphs (the extra `plot`): nodes and edges, or the adjacency matrix of a large graph."""
+"""Pictures (the extra `plot`): solved graphs as nodes and edges or as a matrix, and methods as gap against time."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
