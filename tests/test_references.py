@@ -9,7 +9,7 @@ from diffuco.baselines.clique import largest_clique
 from diffuco.baselines.reference_store import COLUMNS, Reference, Row, key_of, read_rows, write_rows
 from diffuco.baselines.references import complement, find_references
 from diffuco.errors import InputError
-from diffuco.graphs.datasets import DATASETS, get_dataset
+from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph, GraphWarning
 from diffuco.problems import all_problems
 
@@ -292,7 +292,7 @@ def test_bad_arguments(run, arguments, hint):
 
 @pytest.mark.parametrize("path", PACKAGED, ids=lambda path: path.stem)
 def test_shipped_references_belong_to_the_test_graphs(path):
-    dataset = next(name for name in sorted(DATASETS, key=len, reverse=True) if path.stem.startswith(f"{name}-"))
+    dataset = path.stem.removesuffix(f"-{problem_of(path)}")
     rows = read_rows(path)
     assert [row.place for row in rows] == list(range(len(rows)))
     for row in {rows[0], rows[len(rows) // 2], rows[-1]}:
@@ -300,6 +300,18 @@ def test_shipped_references_belong_to_the_test_graphs(path):
         assert row.key == key_of(graph.digest)
         if path.stem.endswith("-max-clique"):
             assert largest_clique(graph).objective == row.reference.objective
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", PACKAGED, ids=lambda path: path.stem)
+def test_shipped_digests_are_those_of_all_graphs_listed(path):
+    rows = read_rows(path)
+    graphs = get_dataset(path.stem.removesuffix(f"-{problem_of(path)}")).generate("test", len(rows))
+    assert [row.key for row in rows] == [key_of(graph.digest) for graph in graphs]
+
+
+def problem_of(path):
+    return next(problem.name for problem in all_problems() if path.stem.endswith(f"-{problem.name}"))
 
 
 def test_shipped_files_are_small():
