@@ -20,7 +20,7 @@ from diffuco.solution_files import label_line, read_solution, write_solution
 from diffuco.solver import Decode, Solver
 
 PROBLEMS = [problem.name for problem in all_problems()]
-COMMANDS = ["solve", "train", "evaluate", "reference", "generate", "check", "models", "doctor"]
+COMMANDS = ["solve", "train", "evaluate", "reference", "generate", "check", "models", "methods", "doctor"]
 JSON_KEYS = {
     *("problem", "file", "nodes", "edges", "objective", "feasible", "solution", "energies", "seconds"),
     *("model", "seed"),

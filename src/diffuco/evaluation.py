@@ -9,13 +9,16 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
 from diffuco import metrics
 from diffuco.graphs.graph import Graph
+from diffuco.problems import Problem
 from diffuco.provenance import hardware, source_commit
+from diffuco.solution import Solution
 from diffuco.solver import Decode, Solver
 
 
@@ -47,20 +50,34 @@ def evaluate(
             seed=seed,
             on_solved=lambda count: bar.update(task, completed=count),
         )
-    sign = -1.0 if solver.problem.sense == "max" else 1.0
-    energies = np.array([solution.energies for solution in solutions])  # [graphs, samples]
-    means = sign * energies.mean(axis=1)
-    best = sign * metrics.best_of(energies)
-    record: dict[str, Any] = {
-        "problem": solver.problem.name,
+    about = {
         "model": solver.checkpoint.name,
-        "graphs": len(graphs),
-        "mean_edges": float(np.mean([graph.num_edges for graph in graphs])),
         "samples": samples,
         "steps": step_factor * solver.checkpoint.model.config.num_steps,
         "step_factor": step_factor,
         "decode": f"ce-st{token_size}" if decode == "ce-st" else decode,
         "seed": seed,
+    }
+    energies = np.array([solution.energies for solution in solutions])
+    return about | summarise(solver.problem, solutions, energies, solver.device, references, tightness)
+
+
+def summarise(
+    problem: Problem,
+    solutions: Sequence[Solution],
+    energies: NDArray[np.float64],
+    device: torch.device,
+    references: Sequence[float] | None = None,
+    tightness: Sequence[float] | None = None,
+) -> dict[str, Any]:
+    """Means, time and gaps of solutions and the energies they are scored by, [graphs, samples]."""
+    sign = -1.0 if problem.sense == "max" else 1.0
+    means = sign * energies.mean(axis=1)
+    best = sign * metrics.best_of(energies)
+    record: dict[str, Any] = {
+        "problem": problem.name,
+        "graphs": len(solutions),
+        "mean_edges": float(np.mean([solution.graph.num_edges for solution in solutions])),
         "mean": float(means.mean()),
         "mean_standard_error": _standard_error(means),
         "best": float(best.mean()),
@@ -68,7 +85,7 @@ def evaluate(
         "seconds": {
             stage: sum(solution.seconds[stage] for solution in solutions) for stage in ("load", "sample", "decode")
         },
-        "hardware": hardware(solver.device),
+        "hardware": hardware(device),
         "torch": torch.__version__,
         "commit": source_commit(),
     }
@@ -93,12 +110,18 @@ def evaluate(
 
 def table(record: dict[str, Any]) -> Table:
     """The record as people read it."""
-    title = f"{record['problem']}: {record['model']}, {record['graphs']} graphs, {record['hardware']}"
+    solver, scored = (record["model"], "samples") if "model" in record else (record["method"], "answers")
+    title = f"{record['problem']}: {solver}, {record['graphs']} graphs, {record['hardware']}"
     shown = Table(title=title, show_header=False)
-    rows = {
-        "samples x steps, decoding": f"{record['samples']} x {record['steps']}, {record['decode']}",
-        "mean of the samples": f"{record['mean']:.3f} +- {record['mean_standard_error']:.3f}",
-        f"mean of the best of {record['samples']}": f"{record['best']:.3f}",
+    rows = {}
+    if "model" in record:
+        rows["samples x steps, decoding"] = f"{record['samples']} x {record['steps']}, {record['decode']}"
+    elif record["time_limit_s"] is not None:
+        rows["time limit, seconds a graph"] = f"{record['time_limit_s']:g}"
+    rows[f"mean of the {scored}"] = f"{record['mean']:.3f} +- {record['mean_standard_error']:.3f}"
+    if "model" in record:
+        rows[f"mean of the best of {record['samples']}"] = f"{record['best']:.3f}"
+    rows |= {
         "feasible answers": f"{record['feasible']} of {record['graphs']}",
         "seconds to sample / decode": f"{record['seconds']['sample']:.2f} / {record['seconds']['decode']:.2f}",
     }
@@ -107,8 +130,9 @@ def table(record: dict[str, Any]) -> Table:
     reference = record.get("reference")
     if reference:
         rows["mean of the references"] = f"{reference['mean']:.3f}"
-        rows["gap, mean of the samples"] = f"{reference['gap']:.2%} +- {reference['gap_standard_error']:.2%}"
-        rows["gap, best of the samples"] = f"{reference['gap_of_best']:.2%}"
+        rows[f"gap, mean of the {scored}"] = f"{reference['gap']:.2%} +- {reference['gap_standard_error']:.2%}"
+        if "model" in record:
+            rows["gap, best of the samples"] = f"{reference['gap_of_best']:.2%}"
         rows["gap between the two means"] = f"{reference['gap_of_means']:.2%}"
         for ratio in reference.get("best_ratios", ()):
             name = f"best sample over reference, p = {ratio['tightness']:.3g}"

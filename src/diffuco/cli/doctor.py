@@ -11,7 +11,13 @@ from diffuco.cli.console import print_json, print_result
 from diffuco.cli.options import Json, examples
 
 REQUIRED = ("torch", "numpy", "scipy", "numba", "safetensors", "typer", "rich")
-OPTIONAL = {"matplotlib": "plot", "tensorboard": "tensorboard", "networkx": "networkx", "ortools": "exact"}
+OPTIONAL = {
+    "matplotlib": "plot",
+    "tensorboard": "tensorboard",
+    "networkx": "networkx",
+    "ortools": "exact",
+    "dwave-samplers": "dwave",
+}
 """Package and the extra of diffuco that installs it."""
 
 

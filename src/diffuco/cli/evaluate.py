@@ -1,4 +1,4 @@
-"""`diffuco evaluate`: how well a model does on the graphs of a dataset."""
+"""`diffuco evaluate`: how well a model or another method does on the graphs of a dataset."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -7,18 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diffuco.cli import options
-from diffuco.cli.console import finite, make_folder, print_json, print_result, shows_progress
+from diffuco.cli.console import finite, make_folder, print_json, print_result, progress_bar, shows_progress
 from diffuco.errors import InputError
 
 if TYPE_CHECKING:
     from diffuco.baselines.reference_store import Reference
     from diffuco.graphs.datasets import Dataset
     from diffuco.graphs.graph import Graph
+    from diffuco.solver import Solver
 
 
 REFERENCE_HELP = (
     "Compare with optimal or best known objectives: shipped, found earlier or solved now. cp-sat is an older name."
 )
+
+
+PROBLEM_HELP = "What to solve, needed with --method; a model of another problem is refused."
 
 
 class ReferenceName(StrEnum):
@@ -35,16 +39,20 @@ def add_to(app: typer.Typer) -> None:
         epilog=options.examples(
             "diffuco evaluate --model mis-rb-small --dataset rb-small --count 100 --reference best-known",
             "diffuco evaluate --model runs/mis/best.safetensors --dataset rb-tiny --decode ce-st --output scores.json",
+            "diffuco evaluate --method greedy --problem mis --dataset rb-small --count 100 --reference best-known",
         )
     )(evaluate)
 
 
 def evaluate(
-    model: Annotated[str, typer.Option(help="Shipped model or path.")],
+    context: typer.Context,
     dataset: Annotated[str, typer.Option(help="Dataset; `diffuco generate --list` shows them.")],
+    model: Annotated[str | None, typer.Option(help="Shipped model or path.")] = None,
+    method: options.Method = None,
+    time_limit: options.TimeLimit = None,
     split: options.Split = "test",
     count: options.Count = None,
-    problem: Annotated[options.ProblemName | None, typer.Option(help="Refuse a model of another.")] = None,
+    problem: Annotated[options.ProblemName | None, typer.Option(help=PROBLEM_HELP)] = None,
     samples: options.Samples = 8,
     step_factor: options.StepFactor = 3,
     decode: options.Decode = options.DecodeName.CE,
@@ -55,41 +63,74 @@ def evaluate(
     device: options.Device = "auto",
     as_json: options.Json = False,
 ) -> None:
-    """Measure a model on a dataset.
+    """Measure a model, or another method, on a dataset.
 
     Solves the graphs and summarises objective, feasibility, time and, with a reference, the gap to it.
     """
     from diffuco import evaluation
     from diffuco.graphs.datasets import get_dataset
-    from diffuco.pretrained import load_model
-    from diffuco.solver import Solver, check_options
+    from diffuco.solver import check_options
 
+    options.refuse_mixture(context, method, time_limit)
     check_options(samples, step_factor, decode, token_size)
     if output:
         make_folder(output.absolute().parent)
-    checkpoint = load_model(model)
-    solver = Solver(problem or checkpoint.problem, checkpoint, device=device)
+    if method is not None:
+        solver, target = None, _checked_problem(method, problem, time_limit)
+    else:
+        solver = _load(model, problem, device)
+        target = solver.problem.name
     named = get_dataset(dataset)
     graphs = named.graphs(split, count, progress=shows_progress())
     if not graphs:
         raise InputError("no graphs to evaluate on; give --count 1 or more")
-    settings = {"samples": samples, "step_factor": step_factor, "token_size": token_size, "seed": seed}
-    references = _references(reference, checkpoint.problem, graphs)
+    references = _references(reference, target, graphs)
     objectives = None if references is None else [known.objective for known in references]
-    record = {"dataset": dataset, "split": split} | evaluation.evaluate(
-        solver,
-        graphs,
-        decode=decode.value,
-        references=objectives,
-        tightness=_tightness(named, split, len(graphs)),
-        progress=shows_progress(),
-        **settings,
-    )
+    known: dict[str, Any] = {"references": objectives, "tightness": _tightness(named, split, len(graphs)), "seed": seed}
+    record: dict[str, Any] = {"dataset": dataset, "split": split}
+    if solver is None:
+        assert method is not None
+        record |= _evaluate_method(method, target, graphs, device=device, time_limit_s=time_limit, **known)
+    else:
+        settings: dict[str, Any] = {"samples": samples, "step_factor": step_factor, "token_size": token_size}
+        record |= evaluation.evaluate(
+            solver, graphs, decode=decode.value, progress=shows_progress(), **settings, **known
+        )
     if references is not None:
-        record["reference"] |= _about_references(references, record["seconds"], checkpoint.card.get("minutes"))
+        minutes = solver.checkpoint.card.get("minutes") if solver else None
+        record["reference"] |= _about_references(references, record["seconds"], minutes)
     if output:
         _write(output, record)
     print_json(record) if as_json else print_result(evaluation.table(record))
+
+
+def _checked_problem(method: str, problem: options.ProblemName | None, time_limit: float | None) -> str:
+    from diffuco.baselines.methods import check_method, get_method
+
+    if problem is None:
+        raise InputError("--method needs --problem, which a model would bring along")
+    check_method(get_method(method), problem, time_limit)
+    return problem.value
+
+
+def _load(model: str | None, problem: options.ProblemName | None, device: str) -> "Solver":
+    from diffuco.pretrained import load_model
+    from diffuco.solver import Solver
+
+    if model is None:
+        raise InputError("nothing to evaluate; give --model or --method")
+    checkpoint = load_model(model)
+    return Solver(problem or checkpoint.problem, checkpoint, device=device)
+
+
+def _evaluate_method(method: str, problem: str, graphs: list["Graph"], **settings: Any) -> dict[str, Any]:
+    from diffuco.baselines.methods.evaluation import evaluate_method
+
+    with progress_bar() as bar:
+        task = bar.add_task("solving", total=len(graphs))
+        return evaluate_method(
+            method, problem, graphs, on_solved=lambda done: bar.update(task, completed=done), **settings
+        )
 
 
 def _references(reference: ReferenceName, problem: str, graphs: list["Graph"]) -> list["Reference"] | None:

@@ -29,27 +29,29 @@ def solution_paths(inputs: Inputs, output: Path) -> list[Path]:
     return paths
 
 
-def print_solutions(records: list[dict[str, Any]], title: str, *, num_samples: int) -> None:
-    """Print a row per graph and, of a single graph, the labels of its solution."""
+def print_solutions(records: list[dict[str, Any]], title: str, *, num_samples: int | None) -> None:
+    """Print a row per graph and, of a single graph, the labels of its solution; a mean only if told of how many."""
     print_result(_table(records, title, num_samples))
     if len(records) == 1:
         print_result(_solution_line(records[0]))
 
 
-def _table(records: list[dict[str, Any]], title: str, num_samples: int) -> "Table":
+def _table(records: list[dict[str, Any]], title: str, num_samples: int | None) -> "Table":
     from rich.table import Table
 
-    table = Table(title=f"{title}, model {records[0]['model']}", title_justify="left", title_style="bold")
+    mean_heading = () if num_samples is None else (f"mean of {num_samples}",)
+    table = Table(title=title, title_justify="left", title_style="bold")
     table.add_column("graph", overflow="fold")
-    for heading in ("nodes", "edges", "objective", f"mean of {num_samples}", "feasible", "seconds"):
+    for heading in ("nodes", "edges", "objective", *mean_heading, "feasible", "seconds"):
         table.add_column(heading, justify="right")
     for record in records:
         feasible = "yes" if record["feasible"] else f"NO: {record['violations']} violated"
-        mean = sum(record["objectives"]) / len(record["objectives"])
+        mean = f"{sum(record['objectives']) / len(record['objectives']):.6g}"
         table.add_row(
             record["file"],
             *(str(record[name]) for name in ("nodes", "edges", "objective")),
-            *(f"{mean:.6g}", feasible, f"{sum(record['seconds'].values()):.2f}"),
+            *([] if num_samples is None else [mean]),
+            *(feasible, f"{sum(record['seconds'].values()):.2f}"),
         )
     return table
 

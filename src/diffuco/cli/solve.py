@@ -29,15 +29,19 @@ def add_to(app: typer.Typer) -> None:
             "diffuco solve max-cut G1.txt.gz --samples 32 --step-factor 6 --decode ce-st",
             "diffuco solve mds graphs/ --output solutions/ --json > solutions.json",
             "gunzip -c graph.gr.gz | diffuco solve mvc - --format pace --plot graph.png",
+            "diffuco solve mis graph.clq --method rlsa --time-limit 2",
         )
     )(solve)
 
 
 def solve(
+    context: typer.Context,
     problem: options.Problem,
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Graph files, folders of them, or -.")],
     file_format: options.Format = None,
     model: Annotated[str | None, typer.Option(help="Shipped model or path.", show_default="by problem")] = None,
+    method: options.Method = None,
+    time_limit: options.TimeLimit = None,
     samples: options.Samples = 8,
     step_factor: options.StepFactor = 3,
     decode: options.Decode = options.DecodeName.CE,
@@ -48,27 +52,36 @@ def solve(
     device: options.Device = "auto",
     as_json: options.Json = False,
 ) -> None:
-    """Find a good solution of each graph with a trained model.
+    """Find a good solution of each graph with a trained model, or with another method.
 
     The result is the best of the samples, checked independently of the solver. It need not be optimal.
     """
+    options.refuse_mixture(context, method, time_limit)
+    if method is not None:
+        _check_method(method, problem, time_limit)
     inputs = load_inputs(files, file_format)
     if inputs.graphs:
         # Whatever would make writing fail is found before the work, not after it.
         _check_plot(inputs, plot)
         paths = solution_paths(inputs, output) if output else []
-        from diffuco.solver import Solver
+        if method is not None:
+            solutions = _solve_with(method, problem, inputs, seed=seed, device=device, time_limit=time_limit)
+        else:
+            from diffuco.solver import Solver
 
-        solver = Solver(problem, model, device=device)
-        _announce_large(solver, inputs, samples)
-        settings = {"samples": samples, "step_factor": step_factor, "token_size": token_size, "seed": seed}
-        solutions = _solve(solver, inputs, decode, settings)
+            solver = Solver(problem, model, device=device)
+            _announce_large(solver, inputs, samples)
+            settings = {"samples": samples, "step_factor": step_factor, "token_size": token_size, "seed": seed}
+            solutions = _solve(solver, inputs, decode, settings)
         records = [_record(*pair) for pair in zip(inputs.graphs, solutions, strict=True)]
         _write_files(solutions, records, paths, plot)
         if as_json:
             print_json(records[0] if inputs.is_single else records)
         else:
-            print_solutions(records, solver.problem.title, num_samples=samples)
+            from diffuco.problems import get_problem
+
+            title = f"{get_problem(problem).title}, {'model' if method is None else 'method'} {records[0]['model']}"
+            print_solutions(records, title, num_samples=samples if method is None else None)
     if inputs.num_bad:
         raise typer.Exit(EXIT_BAD_INPUT)
 
@@ -102,6 +115,30 @@ def _solve(solver: "Solver", inputs: Inputs, decode: options.DecodeName, setting
             decode=decode.value,
             on_solved=lambda done: bar.update(task, completed=done),
             **settings,
+        )
+
+
+def _check_method(method: str, problem: str, time_limit: float | None) -> None:
+    from diffuco.baselines.methods import check_method, get_method
+
+    check_method(get_method(method), problem, time_limit)
+
+
+def _solve_with(
+    method: str, problem: str, inputs: Inputs, *, seed: int, device: str, time_limit: float | None
+) -> list["Solution"]:
+    from diffuco.baselines.methods import solve_with
+
+    with progress_bar() as bar:
+        task = bar.add_task("solving", total=len(inputs.graphs), visible=not inputs.is_single)
+        return solve_with(
+            method,
+            problem,
+            [loaded.graph for loaded in inputs.graphs],
+            seed=seed,
+            device=device,
+            time_limit_s=time_limit,
+            on_solved=lambda done: bar.update(task, completed=done),
         )
 
 
