@@ -138,7 +138,7 @@ def table(record: dict[str, Any]) -> Table:
             name = f"best sample over reference, p = {ratio['tightness']:.3g}"
             rows[name] = f"{ratio['mean']:.4f} +- {ratio['standard_error']:.4f}"
         if "n_query" in reference:
-            rows["graphs until training pays off"] = f"{reference['n_query']:g}"
+            rows["graphs until training pays off, if as good"] = f"{reference['n_query']:g}"
     for name, value in rows.items():
         shown.add_row(name, value)
     return shown
