@@ -37,6 +37,9 @@ class SimulatedAnnealing(GraphByGraph):
         """Anneal from random states."""
         bqm, sampler = binary_quadratic_model(problem, graph), _samplers().SimulatedAnnealingSampler()
         seeds = _seeds(seed)
+        if not (bqm.num_interactions or any(bqm.linear.values())):
+            # Every state is as good; the sampler would warn that nothing can be annealed.
+            return repair(problem, graph, np.zeros((graph.num_nodes, 1), dtype=np.bool_))
         if deadline.limit_s is None:
             found = sampler.sample(bqm, num_reads=NUM_READS, num_sweeps=NUM_SWEEPS, seed=next(seeds))
             return repair(problem, graph, _states(found))

@@ -1,0 +1,252 @@
+"""Every method on every problem it claims: feasible, seeded, on time, and optimal where it should be."""
+
+import itertools
+import json
+import stat
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import oracle
+from diffuco.baselines.methods import GraphByGraph, all_methods, get_method, register_method, solve_with
+from diffuco.baselines.methods import _methods as registered
+from diffuco.baselines.methods.evaluation import evaluate_method
+from diffuco.errors import InputError
+from diffuco.graphs.datasets import get_dataset
+from diffuco.graphs.graph import Graph, GraphWarning
+from diffuco.problems import all_problems, get_problem
+from diffuco.verification import verify
+
+PAIRS = [(method.name, problem) for method in all_methods() for problem in method.problems]
+EXACT = ("cp-sat", "highs", "gurobi")
+ANNEALERS = ("rlsa", "sa", "tabu")
+
+
+def tiny_graphs() -> list[Graph]:
+    """No node, one node, disconnected, complete, and random ones of up to 12 nodes with weights of both signs."""
+    rng = np.random.default_rng(3)
+    graphs = [graph for graph in oracle.small_graphs() if graph.name != "weighted"]
+    for num_nodes in (7, 9, 12):
+        pairs = [pair for pair in itertools.combinations(range(num_nodes), 2) if rng.random() < 0.4]
+        edge_weights, node_weights = rng.integers(-9, 10, len(pairs)) / 4, rng.integers(-9, 10, num_nodes) / 4
+        graphs.append(Graph.from_edges(pairs, num_nodes, edge_weights=edge_weights, node_weights=node_weights))
+    return graphs
+
+
+def optimum(problem: str, graph: Graph) -> float:
+    verdicts = [verify(problem, graph, x.astype(bool)) for x in oracle.all_states(graph.num_nodes)]
+    best = max if get_problem(problem).sense == "max" else min
+    return best(verdict.objective for verdict in verdicts if verdict.feasible)
+
+
+@pytest.fixture(scope="module")
+def optima() -> dict[str, list[float]]:
+    graphs = tiny_graphs()
+    return {problem.name: [optimum(problem.name, graph) for graph in graphs] for problem in all_problems()}
+
+
+@pytest.mark.filterwarnings("ignore::diffuco.graphs.graph.GraphWarning")
+@pytest.mark.parametrize(("name", "problem"), PAIRS)
+def test_answers_are_feasible_and_exact_methods_and_annealers_find_the_optimum(name, problem, optima):
+    if get_method(name).missing():
+        pytest.skip(f"{name} is not installed")
+    graphs = tiny_graphs()
+    solutions = solve_with(name, problem, graphs, seed=1, device="cpu")
+    assert [solution.graph for solution in solutions] == graphs
+    for solution, best in zip(solutions, optima[problem], strict=True):
+        verdict = verify(problem, solution.graph, solution.chosen)
+        assert verdict.feasible
+        assert (solution.objective, solution.model, solution.seed) == (verdict.objective, name, 1)
+        assert min(solution.energies) == pytest.approx(abs_sign(problem) * verdict.objective, abs=1e-4)
+        assert set(solution.seconds) == {"load", "sample", "decode"}
+        if name in EXACT + ANNEALERS:
+            assert solution.objective == pytest.approx(best, abs=1e-5)
+        assert (verdict.objective - best) * abs_sign(problem) > -1e-5
+
+
+def abs_sign(problem: str) -> float:
+    return -1.0 if get_problem(problem).sense == "max" else 1.0
+
+
+@pytest.mark.filterwarnings("ignore::diffuco.graphs.graph.GraphWarning")
+@pytest.mark.parametrize(("name", "problem"), [pair for pair in PAIRS if pair[0] not in ("kamis", *EXACT)])
+def test_same_seed_same_answer(name, problem):
+    if get_method(name).missing():
+        pytest.skip(f"{name} is not installed")
+    graph = get_dataset("qubo-tiny").graph("test", 0) if problem == "qubo" else get_dataset("rb-tiny").graph("test", 0)
+    first, second = (solve_with(name, problem, [graph], seed=4, device="cpu")[0] for _ in range(2))
+    assert first.chosen.tolist() == second.chosen.tolist()
+    assert first.energies == second.energies
+
+
+@pytest.mark.parametrize(("name", "problem"), [pair for pair in PAIRS if get_method(pair[0]).time_limit != "ignored"])
+def test_a_time_limit_is_kept(name, problem):
+    if get_method(name).missing():
+        pytest.skip(f"{name} is not installed")
+    dataset = "qubo-50-150" if problem == "qubo" else "er-200-500"
+    graphs = get_dataset(dataset).graphs("test", 2)
+    solve_with(name, problem, graphs[:1], device="cpu", time_limit_s=0.05)  # imports and compiled loops
+    started = time.perf_counter()
+    solutions = solve_with(name, problem, graphs, device="cpu", time_limit_s=0.05)
+    # Models have to be built, and a step or a presolve ends before anybody looks at the clock.
+    assert time.perf_counter() - started < 8
+    assert all(solution.feasible for solution in solutions)
+
+
+@pytest.mark.parametrize("name", ["rlsa", "sa", "mfa"])
+def test_annealers_beat_greedy_on_cuts(name):
+    if get_method(name).missing():
+        pytest.skip(f"{name} is not installed")
+    graphs = get_dataset("ba-small").graphs("test", 2)
+    found, greedy = (solve_with(method, "max-cut", graphs, device="cpu") for method in (name, "greedy"))
+    assert sum(s.objective for s in found) > sum(s.objective for s in greedy)
+
+
+def test_goemans_williamson_keeps_its_promise():
+    graphs = [graph for graph in tiny_graphs() if graph.edge_weights is None]
+    for solution in solve_with("sdp", "max-cut", graphs):
+        assert solution.objective >= 0.878 * optimum("max-cut", solution.graph)
+
+
+def test_a_batch_of_many_sizes_gives_every_graph_its_own_answer():
+    graphs = [Graph.from_edges([], size) for size in (3, 0, 1)] + get_dataset("rb-tiny").graphs("test", 5)
+    for name in ("rlsa", "mfa"):
+        done: list[int] = []
+        solutions = solve_with(name, "mis", graphs, device="cpu", on_solved=done.append)
+        assert [solution.graph for solution in solutions] == graphs
+        assert done[-1] == len(graphs)
+        assert [solution.objective for solution in solutions[:3]] == [3, 0, 1]
+
+
+def test_labels_and_other_weights_are_kept():
+    graph = Graph.from_edges([(0, 1), (1, 2)], labels=["anna", "ben", "carl"], edge_weights=[1, 2])
+    with pytest.warns(GraphWarning, match="mis ignores the weights"):
+        (solution,) = solve_with("greedy", "mis", [graph])
+    assert solution.nodes == ["anna", "carl"]
+
+
+def test_refusals():
+    with pytest.raises(InputError, match="did you mean 'greedy'"):
+        get_method("gredy")
+    with pytest.raises(InputError, match="choose one of greedy, db-greedy"):
+        get_method("xyz")
+    with pytest.raises(InputError, match="'sdp' does not solve mis; choose one of greedy"):
+        solve_with("sdp", "mis", [])
+    for limit in (0, -1, float("nan"), float("inf")):
+        with pytest.raises(InputError, match="time limit"):
+            solve_with("rlsa", "mis", [], time_limit_s=limit)
+    with pytest.raises(InputError, match="there is a method 'greedy' already"):
+        register_method(get_method("greedy"))
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "line"),
+    [
+        ("sa", "dwave", "pip install 'diffuco[dwave]'"),
+        ("tabu", "dwave", "pip install 'diffuco[dwave]'"),
+        ("cp-sat", "cp_sat", "pip install 'diffuco[exact]'"),
+        ("networkx", "networkx_approximations", "pip install 'diffuco[networkx]'"),
+        ("gurobi", "gurobi", "pip install gurobipy"),
+        ("kamis", "kamis", "pip install chszlablib"),
+    ],
+)
+def test_what_is_missing_is_one_line_with_the_remedy(run, monkeypatch, house, name, module, line):
+    monkeypatch.setattr(f"diffuco.baselines.methods.{module}.find_spec", lambda _: None)
+    monkeypatch.setenv("PATH", "")
+    outcome = run("solve", "mis", house, "--method", name)
+    assert outcome.code == 2
+    assert len(outcome.err.splitlines()) == 1
+    assert line in outcome.err
+
+
+def test_kamis_runs_the_program_where_there_is_one(monkeypatch, tmp_path):
+    """A stand-in for redumis that takes every second node of a path, as METIS numbers them."""
+    program = tmp_path / "redumis"
+    program.write_text(
+        f"#!{sys.executable}\nimport sys\n"
+        "nodes = int(open(sys.argv[1]).readline().split()[0])\n"
+        "target = [a for a in sys.argv if a.startswith('--output=')][0].partition('=')[2]\n"
+        "open(target, 'w').writelines(f'{1 - i % 2}\\n' for i in range(nodes))\n"
+    )
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    path = Graph.from_edges([(i, i + 1) for i in range(6)])
+    assert solve_with("kamis", "mis", [path])[0].nodes == [0, 2, 4, 6]
+    assert solve_with("kamis", "mvc", [path])[0].nodes == [1, 3, 5]
+    program.write_text(f"#!{sys.executable}\nraise SystemExit('no licence')\n")
+    with pytest.raises(InputError, match="redumis failed with code 1: no licence"):
+        solve_with("kamis", "mis", [path])
+
+
+def test_a_method_of_ones_own_is_found_by_its_name(monkeypatch, run, house):
+    class Everything(GraphByGraph):
+        name = "everything"
+        summary = "all nodes"
+        problems = ("mvc", "mds")
+
+        def search(self, problem, graph, seed, deadline):
+            return np.ones(graph.num_nodes, dtype=np.bool_)
+
+    monkeypatch.setitem(registered, "everything", Everything())
+    record = json.loads(run("solve", "mvc", house, "--method", "everything", "--json").out)
+    assert (record["objective"], record["model"], record["feasible"]) == (5, "everything", True)
+
+
+def test_solve_writes_a_solution_that_check_accepts(run, tmp_path, house):
+    path = tmp_path / "out.sol"
+    outcome = run("solve", "mis", house, "--method", "greedy", "--output", path)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "Maximum Independent Set, method greedy" in outcome.out
+    assert "mean of" not in outcome.out
+    assert run("check", "mis", house, path).code == 0
+    assert run("solve", "mis", house, "--method", "rlsa", "--time-limit", 0.1).code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--method", "greedy", "--model", "mis-rb-small"), "--model is for models and excludes --method"),
+        (("--method", "greedy", "--step-factor", 3), "--step-factor is for models and excludes --method"),
+        (("--time-limit", 1), "--time-limit is for --method"),
+        (("--method", "greedy", "--time-limit", 0), "time limit of 0 seconds"),
+        (("--method", "gredy"), "did you mean 'greedy'?"),
+        (("--method", "sdp"), "'sdp' does not solve mis"),
+    ],
+)
+def test_models_and_methods_exclude_each_other(run, house, arguments, complaint):
+    outcome = run("solve", "mis", house, *arguments)
+    assert outcome.code == 2
+    assert len(outcome.errors) == len(outcome.err.splitlines()) == 1
+    assert complaint in outcome.err
+
+
+def test_evaluate_a_method(run, tmp_path):
+    options = ("--method", "greedy", "--problem", "mis", "--dataset", "rb-tiny", "--count", 3)
+    outcome = run("evaluate", *options, "--output", tmp_path / "record.json", "--json")
+    assert outcome.code == 0, outcome.err
+    record = json.loads(outcome.out)
+    assert record == json.loads((tmp_path / "record.json").read_text())
+    assert (record["method"], record["graphs"], record["feasible"]) == ("greedy", 3, 3)
+    assert "model" not in record
+    assert "mean of the answers" in run("evaluate", *options, "--time-limit", 2).out
+    assert "give --model or --method" in run("evaluate", "--dataset", "rb-tiny").err
+    assert "--method needs --problem" in run("evaluate", "--method", "greedy", "--dataset", "rb-tiny").err
+    assert "excludes --method" in run("evaluate", *options, "--samples", 2).err
+
+
+def test_a_method_is_scored_by_its_answer():
+    graphs = get_dataset("rb-tiny").graphs("test", 2)
+    record = evaluate_method("rlsa", "mis", graphs, device="cpu", references=[4, 4])
+    assert record["mean"] == record["best"] == np.mean([s.objective for s in solve_with("rlsa", "mis", graphs)])
+    assert record["reference"]["gap"] == record["reference"]["gap_of_best"]
+
+
+def test_methods_are_listed(run):
+    records = {record["name"]: record for record in json.loads(run("methods", "--json").out)}
+    assert records["greedy"]["missing"] is None
+    assert records["sdp"]["problems"] == ["max-cut"]
+    assert {record["time_limit"] for record in records.values()} == {"used", "stops", "ignored"}
+    text = run("methods").out
+    assert all(name in text for name in records)
