@@ -134,6 +134,8 @@ def test_refusals():
         get_method("xyz")
     with pytest.raises(InputError, match="'sdp' does not solve mis; choose one of greedy"):
         solve_with("sdp", "mis", [])
+    with pytest.raises(InputError, match="tabu takes at most 5000 nodes"):
+        solve_with("tabu", "mis", [Graph.from_edges([(0, 1)], 5001)])
     for limit in (0, -1, float("nan"), float("inf")):
         with pytest.raises(InputError, match="time limit"):
             solve_with("rlsa", "mis", [], time_limit_s=limit)

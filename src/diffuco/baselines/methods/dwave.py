@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from diffuco.baselines.methods.base import Deadline, GraphByGraph, repair
 from diffuco.baselines.methods.linear_model import pairs_without_edge
+from diffuco.errors import InputError
 from diffuco.graphs.batch import make_batch
 from diffuco.graphs.graph import Graph
 from diffuco.problems import Problem, QuadraticForm
@@ -19,6 +20,8 @@ QUADRATIC_PROBLEMS = ("mis", "mvc", "max-clique", "max-cut", "qubo")
 NUM_READS, NUM_SWEEPS = 30, 1000
 PROBE_SWEEPS = 10
 TABU_RESTARTS = 20
+MAX_TABU_NODES = 5_000
+"""Its matrix is dense: 20,000 nodes took 15 GiB, and a minute and a half before the search began."""
 
 
 class SimulatedAnnealing(GraphByGraph):
@@ -74,6 +77,8 @@ class TabuSearch(GraphByGraph):
 
     def search(self, problem: Problem, graph: Graph, seed: int, deadline: Deadline) -> NDArray[np.bool_]:
         """Search from a random state."""
+        if graph.num_nodes > MAX_TABU_NODES:
+            raise InputError(f"tabu takes at most {MAX_TABU_NODES} nodes, {graph} has more; try sa")
         bqm, sampler = binary_quadratic_model(problem, graph), _samplers().TabuSampler()
         seed = next(_seeds(seed))
         if deadline.limit_s is None:
