@@ -30,16 +30,9 @@ from diffuco.training.distributed import Group
 from diffuco.training.loop import initial_model
 from diffuco.training.recipes import get_recipe
 from diffuco.training.step import TrainStep
+from kernels import DEVICE, INTERPRETED, importing_kernels
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-INTERPRETED = DEVICE == "cpu"
-
-if INTERPRETED and "triton" in sys.modules and os.environ.get("TRITON_INTERPRET") != "1":
-    pytest.skip("triton was imported before it could be told to interpret kernels", allow_module_level=True)
-with pytest.MonkeyPatch.context() as environment:
-    if INTERPRETED:
-        environment.setenv("TRITON_INTERPRET", "1")
-    pytest.importorskip("triton", reason="triton is not installed")
+with importing_kernels():
     from diffuco.model.fused import FusedGnn
     from diffuco.ops import triton_gnn
 

@@ -18,17 +18,10 @@ from diffuco.graphs.graph import Graph
 from diffuco.ops import torch_decode
 from diffuco.ops.adjacency import DenseAdjacency
 from diffuco.problems import get_problem
+from kernels import DEVICE, INTERPRETED, importing_kernels
 from test_decoding import KINDS_OF_PROBS, collect, every_problem, probs_for, random_graph, seeded, small_graphs
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-INTERPRETED = DEVICE == "cpu"
-
-if INTERPRETED and "triton" in sys.modules and os.environ.get("TRITON_INTERPRET") != "1":
-    pytest.skip("triton was imported before it could be told to interpret kernels", allow_module_level=True)
-with pytest.MonkeyPatch.context() as environment:
-    if INTERPRETED:
-        environment.setenv("TRITON_INTERPRET", "1")
-    pytest.importorskip("triton", reason="triton is not installed")
+with importing_kernels():
     from diffuco.ops import triton_decode
 
 # Where kernels are compiled every test here needs the GPU, and `make gpu` runs it.
