@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Everything the project says about speed and memory on a GPU, from one machine in one sitting (about four minutes).
+# Everything the project says about speed and memory on a GPU, from one machine in one sitting.
 #
 #     experiments/measure_gpu.sh OUT
 #

@@ -343,13 +343,13 @@ def test_missing_triton_is_named_with_a_remedy(monkeypatch):
 def test_gpu_default_is_triton_where_it_works_and_torch_elsewhere(monkeypatch, caplog):
     gpu = torch.device("cuda")
     monkeypatch.setitem(sys.modules, "triton.runtime", None)
-    ops._triton_works.cache_clear()
+    ops.triton_works.cache_clear()
     with caplog.at_level(logging.DEBUG):
         assert ops.implementations(gpu)["decode dense"] == "torch"
     assert ops._tensor_decoder(gpu) is ops.torch_decode
     assert "Triton does not work" in caplog.text
-    ops._triton_works.cache_clear()
-    monkeypatch.setattr(ops, "_triton_works", lambda: True)
+    ops.triton_works.cache_clear()
+    monkeypatch.setattr(ops, "triton_works", lambda: True)
     assert ops.implementations(gpu)["decode dense"] == "triton"
     assert ops.implementations(torch.device("cpu"))["decode dense"] == "numba"
 

@@ -101,7 +101,7 @@ class Solver:
     ) -> list[Solution]:
         """Solve graphs in batches of similar size; `on_solved` is told how many are done after each."""
         check_options(samples, step_factor, decode, token_size)
-        self._warn_of_ignored_weights(graphs)
+        warn_of_ignored_weights(self.problem, graphs)
         needs = [self.requirement(graph, samples) for graph in graphs]
         for graph, need in zip(graphs, needs, strict=True):
             check_fits(graph, need, self.device)
@@ -146,13 +146,13 @@ class Solver:
         """The memory that solving a graph will take, and how its samples are split to keep it low."""
         return requirement(graph, samples, self.checkpoint.model.config.num_hidden, self.engine)
 
-    def _warn_of_ignored_weights(self, graphs: Sequence[Graph]) -> None:
-        weighted = [graph for graph in graphs if graph.edge_weights is not None or graph.node_weights is not None]
-        if weighted and not self.problem.uses_weights:
-            warnings.warn(
-                GraphWarning(f"{weighted[0].name or 'graph'}: {self.problem.name} ignores the weights in it"),
-                stacklevel=3,
-            )
+
+def warn_of_ignored_weights(problem: Problem, graphs: Sequence[Graph]) -> None:
+    """Say it where graphs have weights that the problem does not know."""
+    weighted = [graph for graph in graphs if graph.edge_weights is not None or graph.node_weights is not None]
+    if weighted and not problem.uses_weights:
+        text = f"{weighted[0].name or 'graph'}: {problem.name} ignores the weights in it"
+        warnings.warn(GraphWarning(text), stacklevel=3)
 
 
 def draw_solutions(

@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 
 from diffuco import metrics
+from diffuco.baselines.methods import check_method
 from diffuco.baselines.methods.base import ALL_PROBLEMS, Deadline, Method
-from diffuco.errors import InputError
 from diffuco.graphs.graph import Graph
 from diffuco.problems import Problem
 from diffuco.solution import Solution
@@ -79,8 +79,8 @@ def run_methods(
 ) -> Iterator[Run]:
     """Run every method within every budget; one that takes no notice of time runs once."""
     for method in methods:
-        if problem.name not in method.problems:
-            raise InputError(f"method '{method.name}' does not solve {problem.name}; leave it out")
+        check_method(method, problem.name, min(budgets_s))
+    for method in methods:
         # What is compiled or loaded at the first call is not part of solving.
         method.solve(problem, graphs[:1], seed=seed, device=device, time_limit_s=min(budgets_s))
         for budget_s in budgets_s if method.time_limit != "ignored" else (None,):

@@ -111,17 +111,10 @@ def _methods(names: str, problem: str, model: str | None, device: str) -> "list[
     from diffuco.baselines.methods import get_method
     from diffuco.solver import Solver
 
-    chosen: list[Method] = []
-    for name in dict.fromkeys(part.strip() for part in names.split(",")):
-        if name == ModelMethod.name:
-            chosen.append(ModelMethod(Solver(problem, model, device=device)))
-            continue
-        method = get_method(name)
-        missing = method.missing()
-        if missing:
-            raise InputError(missing)
-        chosen.append(method)
-    return chosen
+    return [
+        ModelMethod(Solver(problem, model, device=device)) if name == ModelMethod.name else get_method(name)
+        for name in dict.fromkeys(part.strip() for part in names.split(","))
+    ]
 
 
 def _runs_of(method: "Method", budgets: "Sequence[float]") -> "Sequence[float | None]":

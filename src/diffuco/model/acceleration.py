@@ -1,7 +1,6 @@
 """Engines: the same network, computed faster. The algorithm never asks which one it has."""
 
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import torch
@@ -11,6 +10,7 @@ from diffuco.errors import InputError
 from diffuco.graphs.batch import Batch
 from diffuco.model.gnn import Gnn, GnnConfig
 from diffuco.model.weights import FlatWeights
+from diffuco.ops import triton_works
 
 if TYPE_CHECKING:
     from diffuco.model.fused import FusedGnn
@@ -45,8 +45,8 @@ def pick_engine(name: str, config: GnnConfig, device: torch.device) -> str:
     obstacle = None
     if device.type != "cuda":
         obstacle = "needs a CUDA GPU"
-    elif find_spec("triton") is None:
-        obstacle = "needs Triton"
+    elif not triton_works():
+        obstacle = "needs Triton and a C compiler"
     elif config.num_hidden not in FUSED_HIDDEN:
         obstacle = f"needs a hidden size of {', '.join(map(str, FUSED_HIDDEN))}"
     if name == "auto":

@@ -84,18 +84,18 @@ def _decoder(device: torch.device) -> Decoder:
         return decoder_override
     if device.type != "cuda":
         return "numba"
-    return "triton" if _triton_works() else "torch"
+    return "triton" if triton_works() else "torch"
 
 
 @cache
-def _triton_works() -> bool:
+def triton_works() -> bool:
     """Whether kernels can be compiled and launched: Triton is there, and so are a GPU and the C compiler it needs."""
     try:
         from triton.runtime import driver
 
         driver.active.get_current_target()
     except (ImportError, OSError, RuntimeError, CalledProcessError) as error:
-        _log.debug("decoded by torch on a GPU, as Triton does not work: %s", error)
+        _log.debug("Triton does not work: %s", error)
         return False
     return True
 

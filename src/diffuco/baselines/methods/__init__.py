@@ -8,7 +8,6 @@
 """
 
 import difflib
-import warnings
 from collections.abc import Callable, Sequence
 
 from diffuco.baselines.methods.base import Deadline, GraphByGraph, Method, repair
@@ -23,10 +22,10 @@ from diffuco.baselines.methods.networkx_approximations import Networkx
 from diffuco.baselines.methods.rlsa import ParallelAnnealing
 from diffuco.baselines.methods.sdp import GoemansWilliamson
 from diffuco.errors import InputError
-from diffuco.graphs.graph import Graph, GraphWarning
+from diffuco.graphs.graph import Graph
 from diffuco.problems import get_problem
 from diffuco.solution import Solution
-from diffuco.solver import pick_device
+from diffuco.solver import pick_device, warn_of_ignored_weights
 
 __all__ = [
     "Deadline",
@@ -88,10 +87,7 @@ def solve_with(
     known = get_method(method) if isinstance(method, str) else method
     check_method(known, problem, time_limit_s)
     chosen = get_problem(problem)
-    weighted = [graph for graph in graphs if graph.edge_weights is not None or graph.node_weights is not None]
-    if weighted and not chosen.uses_weights:
-        text = f"{weighted[0].name or 'graph'}: {problem} ignores the weights in it"
-        warnings.warn(GraphWarning(text), stacklevel=2)
+    warn_of_ignored_weights(chosen, graphs)
     return known.solve(
         chosen,
         graphs,
