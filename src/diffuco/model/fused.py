@@ -37,7 +37,7 @@ class FusedGnn:
         self.weights = weights
         self.calls_at_once = calls_at_once
         self.dtype = dtype
-        self.recording: Recording | None = None
+        self.tape: Tape | None = None
         self.layout = Layout(model)
         self._last: tuple[weakref.ref[Batch], Neighborhood] | None = None
 
@@ -53,9 +53,9 @@ class FusedGnn:
         call = Call(x.contiguous(), step, features.contiguous(), self._neighborhood(batch))
         if not torch.is_grad_enabled():
             return forward(self, self.layout.pack(self.weights.vector), call)
-        if self.recording is None or not self.recording.takes(call):
-            self.recording = Recording(self, self.layout.pack(self.weights.vector), call)
-        logits: Tensor = _RecordedCall.apply(self.recording.packed, self.recording, call)  # type: ignore[no-untyped-call]
+        if self.tape is None or not self.tape.takes(call):
+            self.tape = Tape(self, self.layout.pack(self.weights.vector), call)
+        logits: Tensor = _TapedCall.apply(self.tape.packed, self.tape, call)  # type: ignore[no-untyped-call]
         return logits
 
     def _neighborhood(self, batch: Batch) -> "Neighborhood":
@@ -229,7 +229,7 @@ class Call(NamedTuple):
     near: Neighborhood
 
 
-class Recording:
+class Tape:
     """Activations of several calls side by side, so that one backward pass serves them all.
 
     A call is a slot, C of them fit; to the backward kernels the graphs of all slots are one batch.
@@ -300,30 +300,30 @@ class Recording:
         return values[: len(self.calls)].flatten(0, 1)
 
 
-def forward(network: FusedGnn, packed: Tensor, call: Call, recording: Recording | None = None) -> Tensor:
-    """Logits [N, S]; a recording gets what it needs in its next slot."""
+def forward(network: FusedGnn, packed: Tensor, call: Call, tape: Tape | None = None) -> Tensor:
+    """Logits [N, S]; a tape gets what it needs in its next slot."""
     near, layout = call.near, network.layout
     tiles = near.tiles(call.x.shape[1])
-    slot = 0 if recording is None else len(recording.calls)
+    slot = 0 if tape is None else len(tape.calls)
     shape = (*call.x.shape, network.config.num_hidden)
 
     def empty() -> Tensor:
         return torch.empty(shape, dtype=network.dtype, device=packed.device)
 
-    h = empty() if recording is None else recording.h[0, slot]
+    h = empty() if tape is None else tape.h[0, slot]
     messages = empty()
     kernels.encode(tiles, *encoder_inputs(network, near, [call]), packed, h, messages)
     for layer in range(network.config.num_layers):
-        if recording is None:
+        if tape is None:
             summed, h_next, kept = empty(), empty(), None
             sums = torch.empty(tiles.num_items, kernels.num_splits(tiles), 2, shape[2], device=packed.device)
         else:
             summed, h_next, sums = (
-                recording.summed[layer, slot],
-                recording.h[layer + 1, slot],
-                recording.sums[layer, slot],
+                tape.summed[layer, slot],
+                tape.h[layer + 1, slot],
+                tape.sums[layer, slot],
             )
-            kept = kernels.Kept(*(values[layer, slot] for values in recording.kept))
+            kept = kernels.Kept(*(values[layer, slot] for values in tape.kept))
         near.sum(messages, summed)
         kernels.graph_sums(tiles, summed, near.row_scale, sums)
         next_messages = empty() if layer + 1 < network.config.num_layers else None
@@ -332,8 +332,8 @@ def forward(network: FusedGnn, packed: Tensor, call: Call, recording: Recording 
         h = h_next
         if next_messages is not None:
             messages = next_messages
-    if recording is not None:
-        recording.calls.append(call)
+    if tape is not None:
+        tape.calls.append(call)
     return kernels.head(tiles, h, packed[layout.head :])
 
 
@@ -350,18 +350,18 @@ def encoder_inputs(
     return shape, x, features, near.node_inputs, step
 
 
-class _RecordedCall(torch.autograd.Function):
+class _TapedCall(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, packed: Tensor, recording: Recording, call: Call) -> Tensor:
-        ctx.recording, ctx.slot = recording, len(recording.calls)
-        return forward(recording.network, packed.detach(), call, recording)
+    def forward(ctx: Any, packed: Tensor, tape: Tape, call: Call) -> Tensor:
+        ctx.tape, ctx.slot = tape, len(tape.calls)
+        return forward(tape.network, packed.detach(), call, tape)
 
     @staticmethod
     def backward(ctx: Any, d_logits: Tensor) -> tuple[Tensor | None, None, None]:
-        recording: Recording = ctx.recording
-        recording.d_logits[ctx.slot] = d_logits
-        recording.num_returned += 1
-        if recording.num_returned < len(recording.calls):
+        tape: Tape = ctx.tape
+        tape.d_logits[ctx.slot] = d_logits
+        tape.num_returned += 1
+        if tape.num_returned < len(tape.calls):
             return None, None, None
-        recording.network.recording = None
-        return recording.backward(), None, None
+        tape.network.tape = None
+        return tape.backward(), None, None

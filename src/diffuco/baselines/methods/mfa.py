@@ -6,17 +6,13 @@ and half of the way, as full parallel steps would oscillate. At the end Conditio
 Legend: N rows, S starts per graph.
 """
 
-from collections.abc import Callable, Sequence
-
 import torch
 from torch import Tensor
 
-from diffuco.baselines.methods.base import ALL_PROBLEMS, Deadline, Method
-from diffuco.baselines.methods.batched import field_scale, solve_batches
+from diffuco.baselines.methods.base import ALL_PROBLEMS, Deadline
+from diffuco.baselines.methods.batched import BatchedMethod, field_scale
 from diffuco.graphs.batch import Batch
-from diffuco.graphs.graph import Graph
 from diffuco.problems import Problem
-from diffuco.solution import Solution
 
 NUM_STARTS = 8
 NUM_STEPS = 300
@@ -26,7 +22,7 @@ STEP_SIZE = 0.5
 MAX_LOGIT = 15.0
 
 
-class MeanFieldAnnealing(Method):
+class MeanFieldAnnealing(BatchedMethod):
     """Eight random starts of 300 steps, at a temperature that falls geometrically; a time limit ends it early."""
 
     name = "mfa"
@@ -34,41 +30,21 @@ class MeanFieldAnnealing(Method):
     problems = ALL_PROBLEMS
     time_limit = "stops"
 
-    def solve(
-        self,
-        problem: Problem,
-        graphs: Sequence[Graph],
-        *,
-        seed: int = 0,
-        device: torch.device | str = "cpu",
-        time_limit_s: float | None = None,
-        on_solved: Callable[[int], None] | None = None,
-    ) -> list[Solution]:
-        """Anneal graphs of similar size together."""
-        return solve_batches(
-            self.name,
-            problem,
-            graphs,
-            lambda batch, generator, deadline: anneal(problem, batch, generator, deadline),
-            num_columns=NUM_STARTS,
-            seed=seed,
-            device=device,
-            time_limit_s=time_limit_s,
-            on_solved=on_solved,
-        )
+    def num_columns(self, problem: Problem) -> int:
+        """Starts per graph."""
+        return NUM_STARTS
 
-
-def anneal(problem: Problem, batch: Batch, generator: torch.Generator, deadline: Deadline) -> Tensor:
-    """Probabilities close to 0 and 1, from random ones close to 1/2. [N, S]."""
-    start = torch.randn(batch.num_rows, NUM_STARTS, generator=generator, device=batch.device)
-    logits = 0.1 * start
-    scale = field_scale(problem, batch)
-    for step in range(NUM_STEPS):
-        if deadline.is_over:
-            break
-        falling = END_TEMPERATURE / START_TEMPERATURE
-        temperature = START_TEMPERATURE * falling ** (step / (NUM_STEPS - 1)) * scale
-        target = -problem.local_field(batch, logits.sigmoid()) / temperature
-        # Without the bound, logits of the cold end would need as many steps to turn as they needed to grow.
-        logits = torch.lerp(logits, target.clamp(-MAX_LOGIT, MAX_LOGIT), STEP_SIZE)
-    return logits.sigmoid()
+    def anneal(self, problem: Problem, batch: Batch, generator: torch.Generator, deadline: Deadline) -> Tensor:
+        """Probabilities close to 0 and 1, from random ones close to 1/2. [N, S]."""
+        start = torch.randn(batch.num_rows, NUM_STARTS, generator=generator, device=batch.device)
+        logits = 0.1 * start
+        scale = field_scale(problem, batch)
+        for step in range(NUM_STEPS):
+            if deadline.is_over:
+                break
+            falling = END_TEMPERATURE / START_TEMPERATURE
+            temperature = START_TEMPERATURE * falling ** (step / (NUM_STEPS - 1)) * scale
+            target = -problem.local_field(batch, logits.sigmoid()) / temperature
+            # Without the bound, logits of the cold end would need as many steps to turn as they needed to grow.
+            logits = torch.lerp(logits, target.clamp(-MAX_LOGIT, MAX_LOGIT), STEP_SIZE)
+        return logits.sigmoid()

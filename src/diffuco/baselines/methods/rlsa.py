@@ -8,18 +8,15 @@ and Yang 2025). Conditional Expectation makes the last repairs.
 Legend: B graphs, N rows, S chains per graph.
 """
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from diffuco.baselines.methods.base import ALL_PROBLEMS, Deadline, Method
-from diffuco.baselines.methods.batched import field_scale, finish, solve_batches
+from diffuco.baselines.methods.base import ALL_PROBLEMS, Deadline
+from diffuco.baselines.methods.batched import BatchedMethod, field_scale, finish
 from diffuco.graphs.batch import Batch, DenseBatch
-from diffuco.graphs.graph import Graph
 from diffuco.problems import Problem, QuadraticForm
-from diffuco.solution import Solution
 
 MAX_ROWS = 2**24
 """Nodes times chains of one graph; a graph of more than 80,000 nodes gets fewer chains."""
@@ -50,7 +47,7 @@ SCHEDULES = {
 }
 
 
-class ParallelAnnealing(Method):
+class ParallelAnnealing(BatchedMethod):
     """200 chains of 300 to 500 steps; given a time limit, as many steps as fit while the temperature falls over it."""
 
     name = "rlsa"
@@ -58,55 +55,33 @@ class ParallelAnnealing(Method):
     problems = ALL_PROBLEMS
     time_limit = "used"
 
-    def solve(
-        self,
-        problem: Problem,
-        graphs: Sequence[Graph],
-        *,
-        seed: int = 0,
-        device: torch.device | str = "cpu",
-        time_limit_s: float | None = None,
-        on_solved: Callable[[int], None] | None = None,
-    ) -> list[Solution]:
-        """Anneal graphs of similar size together."""
+    def num_columns(self, problem: Problem) -> int:
+        """Chains per graph."""
+        return SCHEDULES[problem.name].num_chains
+
+    def anneal(self, problem: Problem, batch: Batch, generator: torch.Generator, deadline: Deadline) -> Tensor:
+        """The best state that each chain has seen, starting from coin flips. [N, S]."""
         schedule = SCHEDULES[problem.name]
-        return solve_batches(
-            self.name,
-            problem,
-            graphs,
-            lambda batch, generator, deadline: anneal(problem, batch, schedule, generator, deadline),
-            num_columns=schedule.num_chains,
-            seed=seed,
-            device=device,
-            time_limit_s=time_limit_s,
-            on_solved=on_solved,
-        )
+        num_chains = min(schedule.num_chains, max(MIN_CHAINS, MAX_ROWS // max(1, batch.num_rows)))
+        temperature = schedule.temperature * field_scale(problem, batch)
 
+        def uniform() -> Tensor:
+            return torch.rand(batch.num_rows, num_chains, generator=generator, device=batch.device)
 
-def anneal(
-    problem: Problem, batch: Batch, schedule: Schedule, generator: torch.Generator, deadline: Deadline
-) -> Tensor:
-    """The best state that each chain has seen, starting from coin flips. [N, S]."""
-    num_chains = min(schedule.num_chains, max(MIN_CHAINS, MAX_ROWS // max(1, batch.num_rows)))
-    temperature = schedule.temperature * field_scale(problem, batch)
-
-    def uniform() -> Tensor:
-        return torch.rand(batch.num_rows, num_chains, generator=generator, device=batch.device)
-
-    x = (uniform() < 0.5).float()
-    best, lowest = x, batch.graph_sum(x[:, :1]).expand(-1, num_chains) + torch.inf
-    step = 0
-    while (progress := _progress(step, schedule.num_steps, deadline, batch.device)) < 1:
-        field = problem.local_field(batch, x)
-        energies = _energies(problem, batch, x, field)
-        best = torch.where(batch.spread(energies < lowest), x, best)
-        lowest = torch.minimum(energies, lowest)
-        gain = (2 * x - 1) * field
-        excess = gain - batch.spread(kth_largest_gain(batch, gain, schedule.num_flips))
-        x = torch.where(uniform() < torch.sigmoid(excess / (temperature * (1 - progress))), 1 - x, x)
-        step += 1
-    last = _energies(problem, batch, x, problem.local_field(batch, x))
-    return torch.where(batch.spread(last < lowest), x, best)
+        x = (uniform() < 0.5).float()
+        best, lowest = x, batch.graph_sum(x[:, :1]).expand(-1, num_chains) + torch.inf
+        step = 0
+        while (progress := _progress(step, schedule.num_steps, deadline, batch.device)) < 1:
+            field = problem.local_field(batch, x)
+            energies = _energies(problem, batch, x, field)
+            best = torch.where(batch.spread(energies < lowest), x, best)
+            lowest = torch.minimum(energies, lowest)
+            gain = (2 * x - 1) * field
+            excess = gain - batch.spread(kth_largest_gain(batch, gain, schedule.num_flips))
+            x = torch.where(uniform() < torch.sigmoid(excess / (temperature * (1 - progress))), 1 - x, x)
+            step += 1
+        last = _energies(problem, batch, x, problem.local_field(batch, x))
+        return torch.where(batch.spread(last < lowest), x, best)
 
 
 def kth_largest_gain(batch: Batch, gain: Tensor, num_flips: int) -> Tensor:
