@@ -195,7 +195,7 @@ COMPILE = """
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from diffuco.ops import triton_gnn
+from diffuco.ops import triton_gnn_kernels
 
 half = {"h", "h_next", "summed", "messages", "d_h", "d_messages", "d_sum", "d_first", "d_normal", "d_values"}
 half |= {"first_kept"}
@@ -204,7 +204,7 @@ constants = {"num_inputs": 14, "R": 5, "WEIGHTED": False, "K": 16, "F": 64, "ROW
 constants |= {"HAS_WEIGHTS": True, "HAS_SCALE": True, "NEIGHBORS": 8, "COLUMNS": 512}
 names = ("encode", "sums", "layer", "head", "head_backward", "layer_backward", "products", "norm_backward")
 for name in (*names, "encode_backward", "neighbor_sum"):
-    kernel = getattr(triton_gnn, name + "_kernel")
+    kernel = getattr(triton_gnn_kernels, name + "_kernel")
     signature = {}
     for argument in kernel.arg_names:
         pointer = "*fp16" if argument in half else "*i64" if argument in whole else "*fp32"

@@ -18,6 +18,7 @@ from diffuco.graphs.batch import Batch, DenseBatch
 from diffuco.model.gnn import Gnn, weight_scale
 from diffuco.model.weights import FlatWeights
 from diffuco.ops import triton_gnn as kernels
+from diffuco.ops.triton_gnn_kernels import LAYER_MATRICES, LAYER_VECTORS
 
 LARGEST_SUM = 2048
 """Neighbours whose messages are summed in float16 as they are: 225 was the largest sum over 100 in trained networks."""
@@ -82,7 +83,7 @@ class Layout:
         parts += [at["head.0.weight"].T, at["head.3.weight"].T, *(at[f"head.{name}"] for name in _HEAD_VECTORS)]
         self.order = torch.cat([part.reshape(-1) for part in parts]).to(next(model.parameters()).device)
         self.first_layer = self.num_inputs * self.num_hidden
-        lines = kernels.LAYER_MATRICES.value * self.num_hidden + kernels.LAYER_VECTORS.value
+        lines = LAYER_MATRICES.value * self.num_hidden + LAYER_VECTORS.value
         self.layer_size = lines * self.num_hidden
         self.head = self.first_layer + self.num_layers * self.layer_size
 
