@@ -11,15 +11,21 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from diffuco.diffusion.loss import StepCost
+from diffuco.diffusion.noise import make_noise
 from diffuco.errors import InputError
+from diffuco.graphs.batch import make_batch
 from diffuco.graphs.datasets import DATASETS
+from diffuco.graphs.graph import Graph
 from diffuco.model import load_checkpoint
+from diffuco.model.checkpoint import read_safetensors, write_safetensors
 from diffuco.problems import get_problem
 from diffuco.training.config import TrainConfig, with_settings
 from diffuco.training.data import TrainingGraphs
 from diffuco.training.distributed import Group
 from diffuco.training.loop import initial_model, learning_rate_at, temperature_at, train
 from diffuco.training.recipes import RECIPES, get_recipe
+from diffuco.training.reporting import forward_log_likelihood
 from diffuco.training.step import step_seed
 
 SHORT = replace(
@@ -108,6 +114,29 @@ def test_a_run_is_not_overwritten_and_not_mixed(tmp_path):
         train(replace(SHORT, learning_rate=0.5), tmp_path, resume=True, progress=False)
 
 
+def test_a_run_from_before_a_field_existed_is_continued_with_its_default(tmp_path):
+    train(SHORT, tmp_path, max_minutes=0.0, progress=False)
+    tensors, metadata = read_safetensors(tmp_path / "resume.safetensors")
+    header = json.loads(metadata["diffuco-resume"])
+    del header["config"]["end_temperature"]
+    write_safetensors(tmp_path / "resume.safetensors", tensors, {"diffuco-resume": json.dumps(header)})
+    with pytest.raises(InputError, match="end_temperature"):
+        train(replace(SHORT, end_temperature=0.1), tmp_path, resume=True, progress=False)
+    assert train(SHORT, tmp_path, resume=True, progress=False)["finished"]
+
+
+def test_forward_likelihood_of_flips_is_their_log_probability():
+    batch = make_batch([Graph.from_edges([(0, 1)])])
+    noise, temperature = make_noise("categorical", 3), 0.5
+    x, kept = torch.tensor([[1.0], [0.0]]), torch.tensor([[1.0], [1.0]])  # the first node stays, the second flips
+    step = torch.tensor([2])
+    cost = noise.expected_cost(batch, x, kept, torch.zeros(1, 1), step, temperature)
+    flip = noise.flip_probability(step.double()).item()
+    terms = StepCost(entropy=torch.zeros(()), noise=cost.sum(), energy=torch.tensor(-1.0))
+    expected = np.log(flip) + np.log(1 - flip) + 1.0 / temperature
+    assert forward_log_likelihood(terms, temperature) == pytest.approx(expected, rel=1e-6)
+
+
 @pytest.mark.parametrize("content", [b"", b"garbage" * 20])
 def test_damaged_resume_state_is_refused(tmp_path, content):
     (tmp_path / "resume.safetensors").write_bytes(content)
@@ -125,6 +154,8 @@ def test_schedules():
     total = config.total_steps
     assert temperature_at(0, config) == config.start_temperature
     assert temperature_at(total - 1, config) == 0
+    constant = replace(config, end_temperature=config.start_temperature)
+    assert temperature_at(total // 2, constant) == pytest.approx(config.start_temperature)
     rates = [learning_rate_at(step, config) for step in range(total)]
     assert max(rates) == pytest.approx(config.learning_rate)
     assert rates[0] < 0.1 * config.learning_rate

@@ -21,9 +21,11 @@ class TrainConfig:
     num_steps: int
     """T: diffusion steps."""
     start_temperature: float
-    """Temperature at the first step; it falls linearly to 0 at the last."""
+    """Temperature at the first step; from there to the end temperature at the last it is linear."""
     anneal_epochs: int
     """N_anneal: passes over the training graphs."""
+    end_temperature: float = 0.0
+    """Temperature at the last step; the start temperature keeps it constant (Fig. 3, right)."""
     learning_rate: float = 0.002
     """Of RAdam, at its highest."""
     noise: Literal["annealed", "categorical", "exponential"] = "annealed"

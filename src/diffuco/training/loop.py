@@ -28,8 +28,9 @@ from diffuco.training.validation import Validation
 
 
 def temperature_at(step: int, config: TrainConfig) -> float:
-    """Linear from the start temperature to 0 at the last step."""
-    return config.start_temperature * (1 - step / max(1, config.total_steps - 1))
+    """Linear from the start temperature to the end temperature at the last step."""
+    done = step / max(1, config.total_steps - 1)
+    return config.start_temperature * (1 - done) + config.end_temperature * done
 
 
 def learning_rate_at(step: int, config: TrainConfig) -> float:

@@ -63,6 +63,45 @@ def mds_ba_small() -> TrainConfig:
     return replace(max_cut_ba_small(), problem="mds")
 
 
+def mis_rb_large() -> TrainConfig:
+    """MIS on RB-large: minutes on one GPU."""
+    return replace(mis_rb_small(), dataset="rb-large", num_layers=7, graphs_per_batch=18, samples_per_graph=5)
+
+
+def max_cut_ba_large() -> TrainConfig:
+    """Maximum cut on BA-large: minutes on one GPU."""
+    return replace(max_cut_ba_small(), dataset="ba-large", graphs_per_batch=20)
+
+
+def mds_ba_large() -> TrainConfig:
+    """Minimum dominating set on BA-large: minutes on one GPU."""
+    return replace(max_cut_ba_large(), problem="mds")
+
+
+def mvc_rb_200() -> TrainConfig:
+    """Minimum vertex cover on RB-200: minutes on one GPU."""
+    return replace(mvc_rb_small(), dataset="rb-200", num_train_graphs=2000, anneal_epochs=200)
+
+
+def max_cut_gset() -> TrainConfig:
+    """Maximum cut on random graphs to be solved on Gset (App. B.1). Cuts vary by the root of the degree, up to 12."""
+    return replace(max_cut_ba_small(), dataset="er-200-500", start_temperature=0.5)
+
+
+def mis_rb_100() -> TrainConfig:
+    """MIS on RB-100, which the ablations vary (Sec. 6.2): annealed noise, under a minute on one GPU."""
+    return TrainConfig(
+        problem="mis",
+        dataset="rb-100",
+        num_steps=5,
+        start_temperature=0.2,
+        anneal_epochs=60,
+        samples_per_graph=8,
+        validate_every=1000,
+        checkpoint_every=2000,
+    )
+
+
 def qubo_random() -> TrainConfig:
     """Random QUBO, the shipped model: minutes on one GPU. Its energies, and so its temperature, are in the hundreds."""
     return replace(
@@ -223,6 +262,7 @@ RECIPES: dict[str, Callable[[], TrainConfig]] = {
     recipe.__name__.replace("_", "-"): recipe
     for recipe in (
         *(mis_rb_small, mvc_rb_small, max_clique_rb_small, max_cut_ba_small, mds_ba_small, qubo_random),
+        *(mis_rb_large, max_cut_ba_large, mds_ba_large, mvc_rb_200, max_cut_gset, mis_rb_100),
         *(mis_tiny, mvc_tiny, max_clique_tiny, max_cut_tiny, mds_tiny, qubo_tiny),
         *(mis_rb_small_paper, mis_rb_large_paper, max_clique_rb_small_paper, mvc_rb_200_paper),
         *(max_cut_ba_small_paper, max_cut_ba_large_paper, mds_ba_small_paper, mds_ba_large_paper),

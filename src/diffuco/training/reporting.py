@@ -57,6 +57,8 @@ class Reporter:
             "gradient_norm": outcome.gradient_norm.item(),
             "milliseconds_per_step": 1000 * (time.monotonic() - self.started) / (step - self.first_step),
         }
+        if temperature > 0:
+            values["forward_log_likelihood"] = forward_log_likelihood(whole, temperature)
         self.bar.update(self.task, completed=step, description=f"energy {values['energy']:.3f} {self.last_validation}")
         if self.files is not None:
             self.files.write("train", step, values)
@@ -66,6 +68,11 @@ class Reporter:
         self.last_validation = f"validation {scores['energy']:.3f}"
         if self.files is not None:
             self.files.write("validation", step, scores)
+
+
+def forward_log_likelihood(cost: StepCost, temperature: float) -> float:
+    """E[log p(X_0:T)] of the model's own paths under the forward process, without constants (App. B.4)."""
+    return -(cost.noise + cost.energy).item() / temperature
 
 
 class _Files:

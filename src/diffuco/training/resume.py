@@ -5,7 +5,7 @@ state of the random numbers.
 """
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,9 @@ def load_state(folder: Path, config: TrainConfig, model: nn.Module, optimizer: t
         progress = Progress(**header["progress"])
     except (KeyError, TypeError, json.JSONDecodeError):
         raise InputError(f"{folder / FILE}: not a resumable state; start the run anew in another folder") from None
-    changed = [name for name, value in asdict(config).items() if header["config"].get(name) != value]
+    # A run that was started before a field existed has its default.
+    before = {field.name: field.default for field in fields(TrainConfig)} | header["config"]
+    changed = [name for name, value in asdict(config).items() if before[name] != value]
     if changed:
         raise InputError(
             f"{folder}: this run was started with another {', '.join(changed)}; resume with the same settings"
