@@ -3,11 +3,14 @@
 import builtins
 import itertools
 from pathlib import Path
+from types import SimpleNamespace
 
+import igraph
 import networkx
 import numpy as np
 import pytest
 import scipy.sparse
+import torch
 
 from diffuco.errors import InputError
 from diffuco.graphs.convert import as_graph, qubo_as_graph, to_networkx
@@ -128,6 +131,56 @@ def test_networkx_there_and_back_is_the_same_graph():
 def test_networkx_graphs_that_are_not_simple_are_refused(source, message):
     with pytest.raises(InputError, match=message):
         as_graph(source)
+
+
+def test_igraph_graphs_keep_names_weights_and_isolated_nodes():
+    source = igraph.Graph(4, [(3, 1), (1, 2)])
+    source.vs["name"] = ["z", "x", "y", "w"]
+    source.es["weight"], source.vs["weight"] = [2, 1], [4, 1, None, 1]
+    graph = as_graph(source)
+    assert (list(graph.labels), graph.edges.tolist()) == (["z", "x", "y", "w"], [[1, 2], [1, 3]])
+    assert (graph.edge_weights.tolist(), graph.node_weights.tolist()) == ([1, 2], [4, 1, 1, 1])
+    plain = as_graph(igraph.Graph.Ring(5))
+    assert (plain.num_edges, plain.labels, plain.edge_weights) == (5, range(5), None)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (igraph.Graph([(0, 1)], directed=True), "a directed igraph graph; give source.as_undirected"),
+        (igraph.Graph([(0, 1), (1, 0)]), "parallel edges; call source.simplify"),
+    ],
+)
+def test_igraph_graphs_that_are_not_simple_are_refused(source, message):
+    with pytest.raises(InputError, match=message):
+        as_graph(source)
+
+
+def pyg_data(columns, num_nodes, edge_weight=None):
+    """What `torch_geometric.data.Data` shows of a graph."""
+    index = torch.tensor(columns, dtype=torch.long).reshape(-1, 2).T
+    weights = {} if edge_weight is None else {"edge_weight": torch.tensor(edge_weight)}
+    return SimpleNamespace(edge_index=index, num_nodes=num_nodes, **weights)
+
+
+@pytest.mark.parametrize("columns", [[(1, 0), (1, 2)], [(0, 1), (1, 0), (1, 2), (2, 1)]])
+def test_pyg_edges_count_once_in_one_direction_or_both(columns):
+    graph = as_graph(pyg_data(columns, 4))
+    assert (graph.num_nodes, graph.edges.tolist(), graph.edge_weights) == (4, [[0, 1], [1, 2]], None)
+
+
+def test_pyg_weights_belong_to_their_edges():
+    assert as_graph(pyg_data([], 3)).num_nodes == 3
+    graph = as_graph(pyg_data([(2, 1), (0, 1), (1, 0)], 3, [5.0, 2.0, 2.0]))
+    assert (graph.edges.tolist(), graph.edge_weights.tolist()) == ([[0, 1], [1, 2]], [2, 5])
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"), [([1.0, 2.0], "differs between the two directions"), ([1.0], "one weight per column")]
+)
+def test_pyg_weights_that_make_no_sense_are_refused(weights, message):
+    with pytest.raises(InputError, match=message):
+        as_graph(pyg_data([(0, 1), (1, 0)], 2, weights))
 
 
 def test_without_networkx_the_message_says_what_to_install(monkeypatch):

@@ -13,6 +13,7 @@ from diffuco.graphs.graph import Graph
 from diffuco.model import Gnn, GnnConfig, load_checkpoint, read_card, save_checkpoint
 from diffuco.model.acceleration import MixedPrecisionDenoiser
 from diffuco.model.gnn import GraphNorm
+from diffuco.pretrained import load_model, save_model
 
 CONFIG = GnnConfig(num_steps=3, num_layers=3, num_hidden=16, num_random_features=2)
 WEIGHTED = GnnConfig(num_steps=3, num_layers=3, num_hidden=16, num_random_features=2, weighted=True)
@@ -164,6 +165,49 @@ def test_damaged_checkpoints_are_refused(checkpoint, kind):
     damage(checkpoint, kind)
     with pytest.raises(InputError, match=r"model\.safetensors"):
         load_checkpoint(checkpoint)
+
+
+def test_a_folder_holds_the_same_model(tmp_path, checkpoint):
+    loaded = load_checkpoint(checkpoint)
+    save_model(loaded, tmp_path / "shared" / "mine")
+    assert sorted(path.name for path in (tmp_path / "shared/mine").iterdir()) == ["config.json", "model.safetensors"]
+    again = load_model(tmp_path / "shared" / "mine")
+    assert (again.problem, again.card, again.model.config) == (loaded.problem, loaded.card, loaded.model.config)
+    assert again.name == str(tmp_path / "shared" / "mine")
+    for name, value in loaded.model.state_dict().items():
+        assert_close(again.model.state_dict()[name], value, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("config.json", None, "no readable config.json in this folder"),
+        ("config.json", b"{", "not a diffuco checkpoint"),
+        ("config.json", b"\xff\xfe{", "not a diffuco checkpoint"),
+        ("config.json", b"[]", "not a diffuco checkpoint"),
+        ("config.json", b'{"format": 99}', "checkpoint format 99"),
+        ("model.safetensors", None, "no such file"),
+        ("model.safetensors", b"other", "not a readable safetensors file"),
+    ],
+)
+def test_damaged_folders_are_refused(tmp_path, checkpoint, file, content, message):
+    save_model(load_checkpoint(checkpoint), tmp_path / "mine")
+    if content is None:
+        (tmp_path / "mine" / file).unlink()
+    else:
+        (tmp_path / "mine" / file).write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        load_model(tmp_path / "mine")
+
+
+def test_a_folder_with_the_weights_of_another_model_is_refused(tmp_path, checkpoint):
+    loaded = load_checkpoint(checkpoint)
+    save_model(loaded, tmp_path / "mine")
+    loaded.model.head[-1].bias.data += 1
+    save_model(loaded, tmp_path / "other")
+    (tmp_path / "other" / "model.safetensors").replace(tmp_path / "mine" / "model.safetensors")
+    with pytest.raises(InputError, match="do not match their digest"):
+        load_model(tmp_path / "mine")
 
 
 def test_missing_checkpoint_is_an_input_error(tmp_path):

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from diffuco import problems
     from diffuco.graphs.formats import read_graph
     from diffuco.graphs.graph import Graph
-    from diffuco.pretrained import list_models, load_model
+    from diffuco.pretrained import list_models, load_model, save_model
     from diffuco.solution import Solution
     from diffuco.solver import Solver, solve
 
 __version__ = "0.1.0"
 
-__all__ = ["Graph", "Solution", "Solver", "list_models", "load_model", "problems", "read_graph", "solve"]
+__all__ = ["Graph", "Solution", "Solver", "list_models", "load_model", "problems", "read_graph", "save_model", "solve"]
 
 _HOME = {
     "Graph": "diffuco.graphs.graph",
@@ -31,6 +31,7 @@ _HOME = {
     "list_models": "diffuco.pretrained",
     "load_model": "diffuco.pretrained",
     "read_graph": "diffuco.graphs.formats",
+    "save_model": "diffuco.pretrained",
     "solve": "diffuco.solver",
 }
 

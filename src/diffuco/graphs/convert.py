@@ -1,4 +1,4 @@
-"""Graphs from what users already hold: networkx graphs, matrices, edges or a path, and back to networkx."""
+"""Graphs from what users already hold: graphs of other packages, matrices, edges or a path, and back to networkx."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def as_graph(source: object) -> Graph:
-    """Make a `Graph` of a path, an undirected networkx graph, an adjacency matrix, an edge array or a list of pairs.
+    """Make a `Graph` of a path, an undirected graph of another package, a matrix, an edge array or a list of pairs.
+
+    Graphs of networkx and igraph keep their labels and the attribute `weight` of edges and nodes; a PyG `Data` keeps
+    `edge_weight`, and lists an edge in one direction or in both.
 
     An integer array of two columns is always a list of edges, a 2 by 2 one too; any other square array is an adjacency
     matrix, dense or `scipy.sparse`, whose entries are the weights. Give a 2 by 2 matrix as floats.
@@ -37,11 +40,15 @@ def as_graph(source: object) -> Graph:
         return _from_array(source)
     if all(hasattr(source, name) for name in ("nodes", "edges", "is_directed", "is_multigraph")):
         return _from_networkx(source)
+    if all(hasattr(source, name) for name in ("vs", "es", "get_edgelist", "is_directed")):
+        return _from_igraph(source)
+    if all(hasattr(source, name) for name in ("edge_index", "num_nodes")):
+        return _from_pyg(source)
     if isinstance(source, list | tuple | set | frozenset):
         return _from_pairs(list(source))
     raise InputError(
-        f"cannot make a graph of a {type(source).__name__}; give a path, a list of pairs, a networkx graph"
-        " or a square numpy or scipy matrix"
+        f"cannot make a graph of a {type(source).__name__}; give a path, a list of pairs, a square numpy or"
+        " scipy matrix, a networkx or igraph graph or a PyG Data"
     )
 
 
@@ -84,6 +91,37 @@ def _from_networkx(source: Any) -> Graph:
         labels=[] if labels == list(range(len(labels))) else labels,
         name=str(getattr(source, "name", "")),
     )
+
+
+def _from_igraph(source: Any) -> Graph:
+    """igraph too is known by its methods only."""
+    if source.is_directed():
+        raise InputError("a directed igraph graph; give source.as_undirected()")
+    if source.has_multiple():
+        raise InputError("an igraph graph with parallel edges; call source.simplify() on a copy")
+    return Graph.from_edges(
+        source.get_edgelist(),
+        source.vcount(),
+        edge_weights=_attribute(source.es["weight"], "an edge") if "weight" in source.es.attributes() else None,
+        node_weights=_attribute(source.vs["weight"], "a node") if "weight" in source.vs.attributes() else None,
+        labels=source.vs["name"] if "name" in source.vs.attributes() else [],
+    )
+
+
+def _from_pyg(source: Any) -> Graph:
+    """PyG lists an undirected edge once for each direction; tensors are known by what numpy needs of them."""
+    ends = np.asarray(source.edge_index.cpu()).reshape(2, -1).T.astype(np.int64)
+    pairs, first, edge = np.unique(np.sort(ends, axis=1), axis=0, return_index=True, return_inverse=True)
+    values = getattr(source, "edge_weight", None)
+    weights = None
+    if values is not None:
+        given = np.asarray(values.detach().cpu(), dtype=np.float64)
+        if given.shape != (len(ends),):
+            raise InputError(f"edge_weight has shape {given.shape}; give one weight per column of edge_index")
+        if not np.array_equal(given, given[first][edge.ravel()], equal_nan=True):
+            raise InputError("edge_weight differs between the two directions of an edge; give one weight for both")
+        weights = unless_all_one(given[first])
+    return Graph.from_edges(pairs, int(source.num_nodes), edge_weights=weights)
 
 
 def _attribute(values: list[Any], owner: str) -> NDArray[np.float64] | None:

@@ -1,6 +1,7 @@
-"""What users load: one safetensors file with the weights and, in its header, a JSON card of their origin.
+"""What users load: weights as safetensors and a JSON header that says what they are and where they come from.
 
-No pickle is ever read. The card holds a digest of the weights, so that a damaged file is refused.
+A checkpoint is one file that holds both, as training writes it, or a folder of `config.json` and `model.safetensors`,
+as model hubs share them. No pickle is ever read. The header holds a digest of the weights, so that damage is refused.
 """
 
 import hashlib
@@ -19,6 +20,8 @@ from diffuco.files import replacing
 from diffuco.model.gnn import Gnn, GnnConfig
 
 FORMAT = 1
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
+"""The files of a folder."""
 
 
 @dataclass(frozen=True)
@@ -36,20 +39,21 @@ class Checkpoint:
 def save_checkpoint(path: Path, model: Gnn, *, problem: str, card: dict[str, Any]) -> None:
     """Write the network and its card to one file, atomically."""
     tensors = {name: value.cpu() for name, value in model.state_dict().items()}
-    header = {
-        "format": FORMAT,
-        "problem": problem,
-        "model": asdict(model.config),
-        "digest": _digest(tensors),
-        "card": card,
-    }
-    write_safetensors(path, tensors, {"diffuco": json.dumps(header)})
+    write_safetensors(path, tensors, {"diffuco": json.dumps(_header(model, tensors, problem, card))})
+
+
+def save_folder(folder: Path, model: Gnn, *, problem: str, card: dict[str, Any]) -> None:
+    """Write the weights and, beside them, the card for all to read."""
+    tensors = {name: value.cpu() for name, value in model.state_dict().items()}
+    write_safetensors(folder / WEIGHTS, tensors, {"format": "pt"})
+    with replacing(folder / CONFIG) as stream:
+        stream.write((json.dumps(_header(model, tensors, problem, card), indent=2) + "\n").encode())
 
 
 def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> Checkpoint:
-    """Read a network written by `save_checkpoint`; a damaged or foreign file is an InputError."""
+    """Read a file or a folder written here; a damaged or foreign one is an InputError."""
     header = _read_header(path)
-    tensors, _ = read_safetensors(path)
+    tensors, _ = read_safetensors(path / WEIGHTS if path.is_dir() else path)
     if _digest(tensors) != header["digest"]:
         raise InputError(f"{path}: the weights do not match their digest, the file is damaged; fetch or train it again")
     try:
@@ -86,18 +90,37 @@ def read_safetensors(path: Path, *, header_only: bool = False) -> tuple[dict[str
         raise InputError(f"{path}: not a readable safetensors file ({error}); fetch or train it again") from error
 
 
+def _header(model: Gnn, tensors: dict[str, Tensor], problem: str, card: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "problem": problem,
+        "model": asdict(model.config),
+        "digest": _digest(tensors),
+        "card": card,
+    }
+
+
 def _read_header(path: Path) -> dict[str, Any]:
-    _, metadata = read_safetensors(path, header_only=True)
+    text = _config_text(path) if path.is_dir() else read_safetensors(path, header_only=True)[1].get("diffuco", "")
     try:
-        header: dict[str, Any] = json.loads(metadata["diffuco"])
+        header: dict[str, Any] = json.loads(text)
         if header["format"] != FORMAT:
             raise InputError(
                 f"{path}: checkpoint format {header['format']}, this version reads {FORMAT}; update diffuco"
             )
         _ = header["problem"], header["model"], header["digest"], header["card"]
-    except (KeyError, TypeError, json.JSONDecodeError):
-        raise InputError(f"{path}: not a diffuco checkpoint; give a file written by `diffuco train`") from None
+    except (KeyError, TypeError, json.JSONDecodeError, UnicodeDecodeError):
+        raise InputError(
+            f"{path}: not a diffuco checkpoint; give what `diffuco train` or diffuco.save_model wrote"
+        ) from None
     return header
+
+
+def _config_text(folder: Path) -> bytes:
+    try:
+        return (folder / CONFIG).read_bytes()
+    except OSError:
+        raise InputError(f"{folder}: no readable {CONFIG} in this folder; give one that save_model wrote") from None
 
 
 def _digest(tensors: dict[str, Tensor]) -> str:

@@ -1,4 +1,4 @@
-"""The models that ship with the package, and loading of any model by name or path."""
+"""The models that ship with the package, loading of any model by name or path, and saving to share it."""
 
 import difflib
 from dataclasses import replace
@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from diffuco.errors import InputError
-from diffuco.model.checkpoint import Checkpoint, load_checkpoint, read_card
+from diffuco.model.checkpoint import Checkpoint, load_checkpoint, read_card, save_folder
 
 FOLDER = Path(__file__).parent
 
@@ -23,7 +23,7 @@ def list_models() -> list[dict[str, Any]]:
 
 
 def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> Checkpoint:
-    """Load a shipped model by name, or any checkpoint written by `diffuco train` by path.
+    """Load a shipped model by name, a file written by `diffuco train` or a folder written by `save_model` by path.
 
     >>> load_model("mis-rb-small").problem
     'mis'
@@ -37,6 +37,18 @@ def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> 
     close = difflib.get_close_matches(str(name_or_path), names, n=1)
     hint = f"did you mean '{close[0]}'?" if close else f"give a path or one of {', '.join(names)}"
     raise InputError(f"unknown model '{name_or_path}'; {hint}")
+
+
+def save_model(model: Checkpoint, folder: str | Path) -> None:
+    """Write a model as a folder of `config.json` and `model.safetensors`, as model hubs share them.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_model(load_model("mis-rb-small"), folder)
+    ...     load_model(folder).problem
+    'mis'
+    """
+    save_folder(Path(folder), model.model, problem=model.problem, card=model.card)
 
 
 def default_model(problem: str) -> str:
