@@ -1,11 +1,12 @@
-"""Files that are there whole or not at all."""
+"""Files that are there whole or not at all, and what JSON can hold."""
 
+import math
 import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 
 @contextmanager
@@ -24,3 +25,16 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         os.replace(unfinished, target)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def finite(value: Any) -> Any:
+    """The value with None in place of infinity and NaN, which JSON does not have.
+
+    >>> finite({"gap": float("nan"), "sizes": [1, 2.5]})
+    {'gap': None, 'sizes': [1, 2.5]}
+    """
+    if isinstance(value, dict):
+        return {name: finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,7 +1,6 @@
 """What a command writes where: results on standard output, everything else on standard error, one line a message."""
 
 import json
-import math
 import os
 import sys
 import warnings
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from diffuco.errors import InputError
+from diffuco.files import finite
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -28,19 +28,6 @@ def print_result(result: "RenderableType") -> None:
 def print_json(record: Any) -> None:
     """Print a value as one line of JSON on standard output."""
     print(json.dumps(finite(record), allow_nan=False))
-
-
-def finite(value: Any) -> Any:
-    """The value with None in place of infinity and NaN, which JSON does not have.
-
-    >>> finite({"gap": float("nan"), "sizes": [1, 2.5]})
-    {'gap': None, 'sizes': [1, 2.5]}
-    """
-    if isinstance(value, dict):
-        return {name: finite(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def print_error(message: object) -> None:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diffuco.cli import options
-from diffuco.cli.console import finite, make_folder, print_json, print_result, progress_bar, shows_progress
+from diffuco.cli.console import make_folder, print_json, print_result, progress_bar, shows_progress
 from diffuco.errors import InputError
+from diffuco.files import finite
 
 if TYPE_CHECKING:
     from diffuco.baselines.reference_store import Reference
