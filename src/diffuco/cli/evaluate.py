@@ -1,4 +1,4 @@
-"""`diffuco evaluate`: how well a model or another method does on the graphs of a dataset."""
+"""`diffuco evaluate`: how well a model or another method does on the graphs of a dataset or on one's own."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -8,11 +8,13 @@ import typer
 
 from diffuco.cli import options
 from diffuco.cli.console import make_folder, print_json, print_result, progress_bar, shows_progress
+from diffuco.cli.inputs import load_collection
 from diffuco.errors import InputError
 from diffuco.files import finite
 
 if TYPE_CHECKING:
     from diffuco.baselines.reference_store import Reference
+    from diffuco.graphs.collection import Collection
     from diffuco.graphs.datasets import Dataset
     from diffuco.graphs.graph import Graph
     from diffuco.solver import Solver
@@ -40,6 +42,7 @@ def add_to(app: typer.Typer) -> None:
         epilog=options.examples(
             "diffuco evaluate --model mis-rb-small --dataset rb-small --count 100 --reference best-known",
             "diffuco evaluate --model runs/mis/best.safetensors --dataset rb-tiny --decode ce-st --output scores.json",
+            "diffuco evaluate --model runs/mis-FOLDER/best.safetensors --graphs FOLDER --reference best-known",
             "diffuco evaluate --method greedy --problem mis --dataset rb-small --count 100 --reference best-known",
         )
     )(evaluate)
@@ -47,7 +50,10 @@ def add_to(app: typer.Typer) -> None:
 
 def evaluate(
     context: typer.Context,
-    dataset: Annotated[str, typer.Option(help="Dataset; `diffuco generate --list` shows them.")],
+    dataset: Annotated[str | None, typer.Option(help="Dataset; `diffuco generate --list` shows them.")] = None,
+    own_graphs: Annotated[
+        Path | None, typer.Option("--graphs", help="Folder or file of your own graphs instead; see --split.")
+    ] = None,
     model: Annotated[str | None, typer.Option(help="Shipped model or path.")] = None,
     method: options.Method = None,
     time_limit: options.TimeLimit = None,
@@ -64,12 +70,11 @@ def evaluate(
     device: options.Device = "auto",
     as_json: options.Json = False,
 ) -> None:
-    """Measure a model, or another method, on a dataset.
+    """Measure a model, or another method, on a dataset or on your own graphs.
 
     Solves the graphs and summarises objective, feasibility, time and, with a reference, the gap to it.
     """
     from diffuco import evaluation
-    from diffuco.graphs.datasets import get_dataset
     from diffuco.solver import check_options
 
     options.refuse_mixture(context, method, time_limit)
@@ -81,14 +86,18 @@ def evaluate(
     else:
         solver = _load(model, problem, device)
         target = solver.problem.name
-    named = get_dataset(dataset)
-    graphs = named.graphs(split, count, progress=shows_progress())
+    source = _source(dataset, own_graphs)
+    graphs = source.graphs(split, count, progress=shows_progress())
     if not graphs:
-        raise InputError("no graphs to evaluate on; give --count 1 or more")
+        raise InputError(f"no graphs of {source.name}/{split} here; give --count 1 or more or another --split")
     references = _references(reference, target, graphs)
     objectives = None if references is None else [known.objective for known in references]
-    known: dict[str, Any] = {"references": objectives, "tightness": _tightness(named, split, len(graphs)), "seed": seed}
-    record: dict[str, Any] = {"dataset": dataset, "split": split}
+    known: dict[str, Any] = {
+        "references": objectives,
+        "tightness": _tightness(source, split, len(graphs)),
+        "seed": seed,
+    }
+    record: dict[str, Any] = {"dataset": source.name, "split": split}
     if solver is None:
         assert method is not None
         record |= _evaluate_method(method, target, graphs, device=device, time_limit_s=time_limit, **known)
@@ -103,6 +112,17 @@ def evaluate(
     if output:
         _write(output, record)
     print_json(record) if as_json else print_result(evaluation.table(record))
+
+
+def _source(dataset: str | None, own_graphs: Path | None) -> "Dataset | Collection":
+    if (dataset is None) == (own_graphs is None):
+        raise InputError("give the graphs to evaluate on: either --dataset or --graphs")
+    if own_graphs is not None:
+        return load_collection(own_graphs)
+    from diffuco.graphs.datasets import get_dataset
+
+    assert dataset is not None
+    return get_dataset(dataset)
 
 
 def _checked_problem(method: str, problem: options.ProblemName | None, time_limit: float | None) -> str:
@@ -142,9 +162,11 @@ def _references(reference: ReferenceName, problem: str, graphs: list["Graph"]) -
     return find_references(problem, graphs, progress=shows_progress())
 
 
-def _tightness(dataset: "Dataset", split: str, count: int) -> list[float] | None:
+def _tightness(dataset: "Dataset | Collection", split: str, count: int) -> list[float] | None:
     """The parameter p of every graph where the set was made to compare by it."""
-    if split != "test" or not dataset.test_tightness:
+    from diffuco.graphs.datasets import Dataset
+
+    if split != "test" or not isinstance(dataset, Dataset) or not dataset.test_tightness:
         return None
     return [dataset.parameters(split, index)["tightness"] for index in range(count)]
 

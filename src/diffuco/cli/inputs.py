@@ -11,6 +11,7 @@ from diffuco.cli.console import print_error, progress_bar
 from diffuco.errors import InputError
 
 if TYPE_CHECKING:
+    from diffuco.graphs.collection import Collection
     from diffuco.graphs.graph import Graph
 
 
@@ -56,13 +57,29 @@ def load_inputs(paths: Sequence[Path], file_format: str | None) -> Inputs:
     return Inputs(graphs, num_bad, is_single)
 
 
+def load_collection(path: Path) -> "Collection":
+    """All graphs of a folder, or of a file, as one collection; the first bad file is an InputError.
+
+    Solving goes on without it, but nobody should find out after hours of training what was missing.
+    """
+    from diffuco.graphs.collection import Collection
+
+    if not path.exists():
+        raise InputError(f"{path}: no such folder; check the path")
+    files = _expand(path, None)
+    with progress_bar() as bar:
+        graphs = [loaded.graph for file in bar.track(files, description="reading") for loaded in _load(file, None)]
+    name = path.resolve().name if path.is_dir() else path.name.partition(".")[0]
+    return Collection.of(name, graphs)
+
+
 def _expand(path: Path, file_format: str | None) -> list[Path]:
     """A file as it is; of a folder the files in it that have the suffix of a graph format, sorted."""
     if not path.is_dir():
         return [path]
     from diffuco.graphs.graph import GraphWarning
 
-    files = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
+    files = sorted(file for file in path.iterdir() if file.is_file() and not _is_beside_the_point(file))
     readable = [file for file in files if file_format or _has_graph_suffix(file)]
     skipped = sorted({file.name for file in files} - {file.name for file in readable})
     if not readable:
@@ -72,6 +89,13 @@ def _expand(path: Path, file_format: str | None) -> list[Path]:
         text = f"{path}: skipped {len(skipped)} of {len(files)} files, whose suffix is of no graph format ({names})"
         warnings.warn(GraphWarning(text), stacklevel=2)
     return readable
+
+
+def _is_beside_the_point(file: Path) -> bool:
+    """Hidden files, and what collections bring along in text files that are no edge lists."""
+    from diffuco.graphs.formats.collection import is_tu_companion
+
+    return file.name.lower().startswith((".", "readme")) or is_tu_companion(file)
 
 
 def _has_graph_suffix(path: Path) -> bool:

@@ -38,7 +38,7 @@ Decode = Annotated[
     DecodeName, typer.Option(help="Conditional expectation: not at all, node by node, or in tokens of nodes.")
 ]
 TokenSize = Annotated[int, typer.Option(help="Nodes decided together by ce-st; time doubles with each.")]
-Split = Annotated[str, typer.Option(help="Part of the dataset: train, validation or test.")]
+Split = Annotated[str, typer.Option(help="Part of the graphs: train, validation or test; of your own also all.")]
 Count = Annotated[
     int | None, typer.Option(help="Number of graphs, from the first on.", show_default="all of the split")
 ]

@@ -1,4 +1,4 @@
-"""`diffuco train`: run a recipe."""
+"""`diffuco train`: run a recipe, or train on a folder of graphs."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -7,15 +7,19 @@ import typer
 
 from diffuco.cli import options
 from diffuco.cli.console import make_folder, print_json, print_result, shows_progress
+from diffuco.errors import InputError
 
 if TYPE_CHECKING:
+    from diffuco.graphs.collection import Collection
     from diffuco.training.config import TrainConfig
+    from diffuco.training.fitting import Fit
 
 
 def add_to(app: typer.Typer) -> None:
     """Register the command."""
     app.command(
         epilog=options.examples(
+            "diffuco train --graphs FOLDER --problem mis",
             "diffuco train --list",
             "diffuco train mis-tiny --out runs/mis",
             "diffuco train mis-rb-small --set num_steps=6 --set learning_rate=0.002 --max-minutes 30",
@@ -39,8 +43,18 @@ def _list_recipes(asked: bool) -> None:
 
 
 def train(
-    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="Name of the recipe; --list shows them.")],
-    out: Annotated[Path | None, typer.Option(help="Folder of the run.", show_default="runs/RECIPE")] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Argument(metavar="[RECIPE]", help="Name of the recipe; --list shows them.", show_default=False),
+    ] = None,
+    graphs: Annotated[
+        Path | None,
+        typer.Option(help="Train on the graphs of this folder or file instead, by a recipe that fits them."),
+    ] = None,
+    problem: Annotated[options.ProblemName | None, typer.Option(help="What to solve on --graphs.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the run.", show_default="runs/RECIPE or runs/PROBLEM-FOLDER")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in the folder.")] = False,
     max_minutes: Annotated[
         float | None, typer.Option(help="Stop after this time; --resume continues.", show_default="none")
@@ -55,28 +69,100 @@ def train(
         bool, typer.Option("--list", callback=_list_recipes, is_eager=True, help="List the recipes and exit.")
     ] = False,
 ) -> None:
-    """Train a model by a recipe.
+    """Train a model by a recipe, or on your own graphs.
 
-    The folder gets best.safetensors and last.safetensors, which --model takes, and what --resume needs.
+    A tenth of your own graphs is held back for `diffuco evaluate --graphs FOLDER`, a tenth for validation. The run's
+    folder gets best.safetensors and last.safetensors, which --model takes, and what --resume needs.
     """
     from diffuco.training.config import with_settings
     from diffuco.training.distributed import leads
     from diffuco.training.loop import train as run
     from diffuco.training.recipes import get_recipe
 
-    chosen = settings or []
-    config = with_settings(get_recipe(recipe), chosen if seed is None else [*chosen, f"seed={seed}"])
-    folder = out or Path("runs") / recipe
+    _check_choice(recipe, graphs, problem)
+    chosen = [*(settings or []), *([] if seed is None else [f"seed={seed}"])]
+    speaks = leads() and not as_json
+    collection = None
+    if graphs is None:
+        assert recipe is not None
+        folder, config = out or Path("runs") / recipe, get_recipe(recipe)
+    else:
+        assert problem is not None
+        from diffuco.cli.inputs import load_collection
+
+        collection = load_collection(graphs)
+        folder = out or Path("runs") / f"{problem}-{collection.name}"
+        config = _fitted(collection, problem, folder if resume else None, device, speaks=speaks)
+    config = with_settings(config, chosen)
     make_folder(folder)
-    if not as_json and leads():
+    if speaks:
         print_result(_description(config))
-    summary = run(config, folder, resume=resume, max_minutes=max_minutes, device=device, progress=shows_progress())
+    summary = run(
+        config,
+        folder,
+        graphs=collection,
+        resume=resume,
+        max_minutes=max_minutes,
+        device=device,
+        progress=shows_progress(),
+    )
     if not leads():
         return
     if as_json:
         print_json(summary)
     else:
         print_result(_result(summary))
+
+
+def _check_choice(recipe: str | None, graphs: Path | None, problem: options.ProblemName | None) -> None:
+    if graphs is None:
+        if problem is not None:
+            raise InputError("--problem is for --graphs; a recipe knows its problem")
+        if recipe is None:
+            raise InputError("nothing to train; name a recipe (--list shows them) or give --graphs and --problem")
+    elif recipe is not None:
+        raise InputError("a recipe brings its own graphs; give RECIPE or --graphs, not both")
+    elif problem is None:
+        raise InputError(f"--graphs needs --problem, one of {', '.join(options.ProblemName)}")
+
+
+def _fitted(graphs: "Collection", problem: str, resumed: Path | None, device: str, *, speaks: bool) -> "TrainConfig":
+    """The recipe that a run was started with, or one chosen now."""
+    from diffuco.problems import get_problem
+    from diffuco.solver import pick_device, warn_of_ignored_weights
+    from diffuco.training.fitting import fit_recipe
+    from diffuco.training.resume import started_config
+
+    warn_of_ignored_weights(get_problem(problem), graphs.members)
+    if resumed is not None:
+        return started_config(resumed)
+    place = pick_device(device)
+    fit = fit_recipe(problem, graphs, place)
+    if speaks:
+        print_result(_announcement(graphs, fit, place.type))
+    return fit.config
+
+
+def _announcement(graphs: "Collection", fit: "Fit", device: str) -> str:
+    """What was read and what was picked, for people."""
+    config = fit.config
+    num_validated, num_held_back = (len(graphs.graphs(split)) for split in ("validation", "test"))
+    left_out = "".join(
+        f"; {count} {why} left out"
+        for count, why in ((graphs.num_repeated, "repeated"), (graphs.num_edgeless, "without edges"))
+        if count
+    )
+    minutes = max(1, round(fit.seconds / 60))
+    lines = (
+        f"{graphs.name}: learns from {fit.statistics}",
+        f"{num_validated} more to validate, {num_held_back} held back for `diffuco evaluate`{left_out}",
+        f"network: {config.num_layers} layers of {config.num_hidden} features, {config.num_steps} diffusion steps",
+        f"batches: {config.graphs_per_batch} graphs x {config.samples_per_graph} samples, "
+        f"about {fit.num_bytes / 2**30:.2g} GiB",
+        f"run: {config.total_steps:,} steps, {config.anneal_epochs} times through the graphs, "
+        f"about {minutes} {'minute' if minutes == 1 else 'minutes'} on one {'GPU' if device == 'cuda' else 'CPU core'}",
+    )
+    return "\n".join(lines) + "\n"
 
 
 def _description(config: "TrainConfig") -> str:

@@ -10,7 +10,9 @@ import torch
 
 from diffuco.diffusion.noise import make_noise
 from diffuco.errors import InputError
+from diffuco.graphs.collection import Collection
 from diffuco.graphs.datasets import get_dataset
+from diffuco.graphs.statistics import GraphStatistics, describe
 from diffuco.model.acceleration import accelerate, pick_engine
 from diffuco.model.checkpoint import save_checkpoint
 from diffuco.model.gnn import Gnn
@@ -21,6 +23,7 @@ from diffuco.sampling import Sampler
 from diffuco.training.config import TrainConfig
 from diffuco.training.data import TrainingGraphs
 from diffuco.training.distributed import joined_group
+from diffuco.training.held_out import check_unchanged, publish
 from diffuco.training.reporting import Reporter
 from diffuco.training.resume import FILE, Progress, load_state, save_state
 from diffuco.training.step import TrainStep
@@ -48,6 +51,7 @@ def train(
     config: TrainConfig,
     out: Path,
     *,
+    graphs: Collection | None = None,
     resume: bool = False,
     max_minutes: float | None = None,
     device: str = "auto",
@@ -55,6 +59,7 @@ def train(
 ) -> dict[str, Any]:
     """Run a configuration and keep `best` and `last` checkpoints and a resumable state in `out`.
 
+    The graphs are those given or, without any, those of the dataset that the configuration names.
     `max_minutes` stops early in a state that `resume` continues from; the schedules stay functions of the step. Under
     torchrun every process calls this and takes its share of each batch.
     """
@@ -64,7 +69,7 @@ def train(
         # Set up the data, the network and the optimiser.
         show = progress and group.is_leader
         problem, noise = _problem(config), make_noise(config.noise, config.num_steps)
-        dataset = get_dataset(config.dataset)
+        dataset = graphs or get_dataset(config.dataset)
         train_graphs = dataset.graphs("train", config.num_train_graphs, progress=show)
         data = TrainingGraphs(train_graphs, config.graphs_per_batch, config.seed, group)
         model = initial_model(config).to(group.device)
@@ -75,10 +80,13 @@ def train(
         sampler = Sampler(denoiser, config.num_steps, group.device)
         validation_graphs = dataset.graphs("validation", config.num_validation_graphs, progress=show)
         validation = Validation(problem, validation_graphs, config, group.device)
-        keeper = Keeper(out, config, model, engine, take_step.optimizer, validation)
+        about = describe(train_graphs)
+        keeper = Keeper(out, config, model, engine, take_step.optimizer, validation, about)
 
         # Resume.
         state = load_state(out, config, model, take_step.optimizer) if resume else Progress()
+        if graphs is not None:
+            check_unchanged(out, graphs) if resume else publish(out, graphs, group)
         started, seconds_before = time.monotonic(), state.seconds
         with Reporter(out, config, group, first_step=state.step, show=show) as report:
             while state.step < config.total_steps:
@@ -116,9 +124,10 @@ class Keeper:
         engine: str,
         optimizer: torch.optim.Optimizer,
         validation: Validation,
+        statistics: GraphStatistics,
     ) -> None:
         self.out, self.config, self.model, self.engine = out, config, model, engine
-        self.optimizer, self.validation = optimizer, validation
+        self.optimizer, self.validation, self.statistics = optimizer, validation, statistics
 
     def keep(self, state: Progress, sampler: Sampler, report: Reporter, *, stops: bool) -> None:
         """After a step, validate and write files when they are due; all but `best` when the sitting ends."""
@@ -139,6 +148,7 @@ class Keeper:
     def _save_model(self, name: str, state: Progress, scores: dict[str, float]) -> None:
         card = {
             "dataset": self.config.dataset,
+            "graphs": asdict(self.statistics),
             "training": asdict(self.config),
             "engine": self.engine,
             "step": state.step,

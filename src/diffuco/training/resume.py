@@ -45,14 +45,8 @@ def save_state(
 def load_state(folder: Path, config: TrainConfig, model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
     """Restore the state into a fresh model and optimiser; InputError if there is none or it is of another run."""
     tensors, metadata = read_safetensors(folder / FILE)
-    try:
-        header = json.loads(metadata["diffuco-resume"])
-        progress = Progress(**header["progress"])
-    except (KeyError, TypeError, json.JSONDecodeError):
-        raise InputError(f"{folder / FILE}: not a resumable state; start the run anew in another folder") from None
-    # A run that was started before a field existed has its default.
-    before = {field.name: field.default for field in fields(TrainConfig)} | header["config"]
-    changed = [name for name, value in asdict(config).items() if before[name] != value]
+    before, progress = _parse_header(folder, metadata)
+    changed = [name for name, value in asdict(config).items() if getattr(before, name) != value]
     if changed:
         raise InputError(
             f"{folder}: this run was started with another {', '.join(changed)}; resume with the same settings"
@@ -63,6 +57,23 @@ def load_state(folder: Path, config: TrainConfig, model: nn.Module, optimizer: t
     except (RuntimeError, ValueError, KeyError) as error:
         raise InputError(f"{folder / FILE}: the state does not fit this network; start the run anew") from error
     return progress
+
+
+def started_config(folder: Path) -> TrainConfig:
+    """The configuration that the run in a folder was started with."""
+    return _parse_header(folder, read_safetensors(folder / FILE, header_only=True)[1])[0]
+
+
+def _parse_header(folder: Path, metadata: dict[str, str]) -> tuple[TrainConfig, Progress]:
+    try:
+        header = json.loads(metadata["diffuco-resume"])
+        # A run that was started before a field existed has its default.
+        known = {
+            field.name: header["config"][field.name] for field in fields(TrainConfig) if field.name in header["config"]
+        }
+        return TrainConfig(**known), Progress(**header["progress"])
+    except (KeyError, TypeError, json.JSONDecodeError):
+        raise InputError(f"{folder / FILE}: not a resumable state; start the run anew in another folder") from None
 
 
 def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -11,6 +11,12 @@ from diffuco.graphs.formats.numbers import LineKinds, NumericLines, columns, rea
 from diffuco.graphs.formats.source import COMPRESSIONS, Source, without_compression
 from diffuco.graphs.graph import Graph
 
+TU_COMPANIONS = (
+    "_graph_indicator",
+    *(f"_{part}_{kind}" for part in ("graph", "node", "edge") for kind in ("labels", "attributes")),
+)
+"""How the names of the other files of a TU collection end."""
+
 
 def read_dgcnn(source: Source) -> list[Graph]:
     """The graphs of a DGCNN file: their number; per graph `N label`, then per node `tag degree neighbours...`."""
@@ -91,6 +97,16 @@ def tu_indicator(path: Path) -> Path | None:
         return None
     names = [f"{stem.removesuffix('_A')}_graph_indicator.txt{suffix}" for suffix in ("", *COMPRESSIONS)]
     return next((path.with_name(name) for name in names if path.with_name(name).is_file()), None)
+
+
+def is_tu_companion(path: Path) -> bool:
+    """Whether a file holds labels and such of a TU collection beside it, `X_node_labels.txt` of `X_A.txt`."""
+    stem = Path(without_compression(path.name)).stem
+    for ending in TU_COMPANIONS:
+        if stem.endswith(ending):
+            names = [f"{stem.removesuffix(ending)}_A.txt{suffix}" for suffix in ("", *COMPRESSIONS)]
+            return any(path.with_name(name).is_file() for name in names)
+    return False
 
 
 class _NodesOfGraphs(NamedTuple):

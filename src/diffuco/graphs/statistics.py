@@ -1,0 +1,51 @@
+"""What a set of graphs is like, in a few numbers: for the cards of models and for choosing a recipe or a model."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from diffuco.graphs.graph import Graph
+
+
+@dataclass(frozen=True)
+class GraphStatistics:
+    """Size and density of graphs: smallest, mean and largest."""
+
+    count: int
+    nodes: tuple[int, float, int]
+    density: tuple[float, float, float]
+    """Shares of the possible edges."""
+    mean_degree: float
+    """Neighbours of a node, over all nodes of all graphs."""
+
+    def __str__(self) -> str:
+        """The numbers in words.
+
+        >>> triangle, path = Graph.from_edges([(0, 1), (1, 2), (0, 2)]), Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+        >>> print(describe([triangle, path]))
+        2 graphs of 3 to 4 nodes, density 0.5 to 1
+        """
+        nodes, density = _range(f"{self.nodes[0]:,}", f"{self.nodes[2]:,}"), _range(*self.density_ends)
+        return f"{self.count:,} graphs of {nodes} nodes, density {density}"
+
+    @property
+    def density_ends(self) -> tuple[str, str]:
+        """The smallest and the largest density, rounded for people."""
+        return f"{self.density[0]:.2g}", f"{self.density[2]:.2g}"
+
+
+def describe(graphs: Sequence[Graph]) -> GraphStatistics:
+    """The statistics of at least one graph."""
+    nodes = np.array([graph.num_nodes for graph in graphs])
+    density = np.array([graph.density for graph in graphs])
+    return GraphStatistics(
+        count=len(graphs),
+        nodes=(int(nodes.min()), float(nodes.mean()), int(nodes.max())),
+        density=(float(density.min()), float(density.mean()), float(density.max())),
+        mean_degree=2 * sum(graph.num_edges for graph in graphs) / max(1, int(nodes.sum())),
+    )
+
+
+def _range(low: str, high: str) -> str:
+    return low if low == high else f"{low} to {high}"

@@ -1,0 +1,158 @@
+"""A recipe for a user's own graphs: what fits their size and density, the problem's weights and the device.
+
+Everything follows from the graphs and the kind of device, not from what is free or fast at the moment, so that all
+processes of a run come to the same answer.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from diffuco.errors import InputError
+from diffuco.graphs.collection import SPLITS, Collection
+from diffuco.graphs.graph import Graph
+from diffuco.graphs.statistics import GraphStatistics, describe
+from diffuco.problems import Problem, get_problem
+from diffuco.training.config import TrainConfig
+
+MIN_TRAIN_GRAPHS = 8
+BYTES_PER_FEATURE = 110
+"""Memory of a training step per row (node, sample and diffusion step), layer and feature, measured on a CPU with plain
+float32; the fused engine on a GPU takes less."""
+
+
+@dataclass(frozen=True)
+class Means:
+    """What a kind of device can afford."""
+
+    num_hidden: int
+    num_layers: int
+    num_steps: int
+    samples_per_graph: int
+    learning_rate: float
+    rows: int
+    """Nodes times samples times diffusion steps of a batch: enough to keep the device busy."""
+    num_bytes: int
+    """Memory that a step may take."""
+    seconds_per_feature: float
+    """Of a step, per row, layer and feature; measured."""
+    seconds: float
+    """What the whole run should take."""
+
+
+CPU = Means(32, 4, 4, 6, 0.002, rows=2**14, num_bytes=4 * 2**30, seconds_per_feature=60e-9, seconds=300)
+GPU = Means(64, 8, 8, 8, 0.001, rows=2**19, num_bytes=16 * 2**30, seconds_per_feature=35e-12, seconds=600)
+"""The network of the shipped models. Memory is for a card of 24 GB; larger ones gain nothing from larger batches."""
+MIN_STEPS, MAX_STEPS = 1000, 20_000
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A recipe and what to tell about it."""
+
+    config: TrainConfig
+    statistics: GraphStatistics
+    """Of the training graphs."""
+    num_bytes: int
+    """Estimated peak of a step."""
+    seconds: float
+    """Estimated time of the run, on one core or one GPU."""
+
+
+def fit_recipe(problem_name: str, graphs: Collection, device: torch.device) -> Fit:
+    """Choose a network, batches and schedules for a collection; one that is too small is an InputError."""
+    parts = {split: graphs.graphs(split) for split in SPLITS}
+    _check_enough(graphs, parts)
+    problem, training = get_problem(problem_name), parts["train"]
+    statistics, means = describe(training), GPU if device.type == "cuda" else CPU
+    config = TrainConfig(
+        problem=problem_name,
+        dataset=graphs.name,
+        num_steps=means.num_steps,
+        start_temperature=start_temperature(problem, training),
+        anneal_epochs=1,
+        learning_rate=means.learning_rate,
+        noise="exponential",
+        num_layers=means.num_layers,
+        num_hidden=means.num_hidden,
+        weighted=problem.uses_weights and any(_has_weights(graph) for graph in training),
+        samples_per_graph=means.samples_per_graph,
+        num_train_graphs=len(training),
+        num_validation_graphs=min(64, len(parts["validation"])),
+        graphs_per_batch=1,
+    )
+    config = _with_batches(config, statistics, means)
+    step_s = step_seconds(config, statistics, means)
+    steps = min(MAX_STEPS, max(MIN_STEPS, int(means.seconds / step_s)))
+    epochs = max(1, round(steps / config.steps_per_epoch))
+    config = replace(config, anneal_epochs=epochs)
+    every = max(50, min(500, config.total_steps // 20))
+    config = replace(config, validate_every=every, checkpoint_every=every)
+    return Fit(config, statistics, step_bytes(config, statistics), config.total_steps * step_s)
+
+
+def start_temperature(problem: Problem, graphs: Sequence[Graph]) -> float:
+    """A tenth of a node; where edges are counted, a share of how much a node's own part of the energy varies.
+
+    That part is a sum over the node's edges and grows like their weight times the root of their number.
+    """
+    if not problem.uses_weights:
+        return 0.1
+    # One graph after the other, as weights may differ by orders of magnitude between them.
+    varies = [_weight_scale(graph) * math.sqrt(2 * graph.num_edges / graph.num_nodes) for graph in graphs]
+    return float(f"{0.05 * float(np.median(varies)):.2g}")
+
+
+def step_bytes(config: TrainConfig, statistics: GraphStatistics) -> int:
+    """Estimated memory of a step on the largest graphs."""
+    rows = statistics.nodes[2] * config.graphs_per_batch * config.samples_per_graph * config.steps_at_once
+    return BYTES_PER_FEATURE * rows * config.num_layers * config.num_hidden
+
+
+def step_seconds(config: TrainConfig, statistics: GraphStatistics, means: Means) -> float:
+    """Estimated time of a step on graphs of mean size; neighbours begin to cost where there are many."""
+    rows = statistics.nodes[1] * config.graphs_per_batch * config.samples_per_graph * config.num_steps
+    again = 4 / 3 if config.steps_at_once < config.num_steps else 1.0
+    crowded = 1 + statistics.mean_degree / 100
+    return max(1e-3, means.seconds_per_feature * rows * config.num_layers * config.num_hidden * crowded * again)
+
+
+def _check_enough(graphs: Collection, parts: dict[str, list[Graph]]) -> None:
+    counts = {split: len(part) for split, part in parts.items()}
+    if counts["train"] >= MIN_TRAIN_GRAPHS and counts["validation"] and counts["test"]:
+        return
+    shares = ", ".join(f"{count} for {split}" for split, count in counts.items())
+    raise InputError(
+        f"{graphs.name}: {len(graphs.members)} different graphs with edges are too few to train on ({shares}); "
+        "add graphs of the same kind, about a hundred or more, or solve these with a shipped model"
+    )
+
+
+def _with_batches(config: TrainConfig, statistics: GraphStatistics, means: Means) -> TrainConfig:
+    """As many graphs a batch as the device is busy with, and fewer, in ever harder ways, until memory suffices."""
+    rows_per_graph = statistics.nodes[1] * config.samples_per_graph * config.num_steps
+    wanted = min(32, config.num_train_graphs // 4, max(4, int(means.rows / rows_per_graph)))
+    choices = [
+        *(replace(config, graphs_per_batch=count) for count in range(wanted, min(wanted, 4) - 1, -1)),
+        *(replace(config, graphs_per_batch=count, steps_per_chunk=1) for count in range(min(wanted, 4), 0, -1)),
+        replace(config, graphs_per_batch=1, steps_per_chunk=1, samples_per_graph=2),
+    ]
+    for choice in choices:
+        if step_bytes(choice, statistics) <= means.num_bytes:
+            return choice
+    raise InputError(
+        f"{config.dataset}: a graph of {statistics.nodes[2]} nodes is too large to train on, a step would take "
+        f"{step_bytes(choices[-1], statistics) / 2**30:.0f} GiB; take the largest graphs out"
+    )
+
+
+def _has_weights(graph: Graph) -> bool:
+    return graph.edge_weights is not None or graph.node_weights is not None
+
+
+def _weight_scale(graph: Graph) -> float:
+    """Root mean square of the edge weights."""
+    return 1.0 if graph.edge_weights is None else math.sqrt(float(np.square(graph.edge_weights).mean()))
