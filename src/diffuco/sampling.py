@@ -4,6 +4,7 @@ With a step factor n, each of the T time steps is taken n times in a row, every 
 appendix also prints floor((t + 1) / n), which is this rule only for n = 2; its words hold here for every n.
 """
 
+import threading
 from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -53,24 +54,39 @@ class Samples(NamedTuple):
 
 
 class Sampler:
-    """Draws samples from a denoiser; on a GPU the whole process of a small batch is recorded and replayed."""
+    """Draws samples from a denoiser; on a GPU the whole process of a small batch is recorded and replayed.
+
+    Threads may share it: engines and recordings keep state between calls, so one thread computes at a time.
+    """
 
     def __init__(self, denoiser: Denoiser, num_steps: int, device: torch.device) -> None:
-        self.denoiser, self.num_steps = denoiser, num_steps
+        self.denoiser, self.num_steps, self.device = denoiser, num_steps, device
         self.calls = CapturedCalls(self._dense, device)
+        self.lock = threading.Lock()
 
     @torch.inference_mode()
     def draw(self, batch: Batch, num_samples: int, step_factor: int, *, seed: int) -> Samples:
         """Samples that depend on the seed and the batch alone."""
         is_small = batch.num_rows * num_samples <= CAPTURED_ROWS
-        if not (is_small and isinstance(batch, DenseBatch) and batch.device.type == "cuda"):
-            self.calls.generator.manual_seed(seed)
-            return self._draw(batch, num_samples, step_factor)
-        tensors = [batch.sizes, batch.adjacency, batch.node_weights]
-        tensors += [] if batch.weights is None else [batch.weights]
-        key = (num_samples, step_factor, len(tensors), batch.adjacency.shape)
-        samples: Samples = self.calls(key, *tensors, seed=seed)
-        return Samples(*(values.clone() for values in samples))
+        with self.lock:
+            if not (is_small and isinstance(batch, DenseBatch) and batch.device.type == "cuda"):
+                self.calls.generator.manual_seed(seed)
+                return self._draw(batch, num_samples, step_factor)
+            tensors = [batch.sizes, batch.adjacency, batch.node_weights]
+            tensors += [] if batch.weights is None else [batch.weights]
+            key = (num_samples, step_factor, len(tensors), batch.adjacency.shape)
+            samples: Samples = self.calls(key, *tensors, seed=seed)
+            return Samples(*(values.clone() for values in samples))
+
+    def steps(self, batch: Batch, num_samples: int, step_factor: int, *, seed: int) -> Iterator[ReverseStep]:
+        """Every step of such a draw; between two of them, other threads may draw."""
+        steps = self._steps(batch, num_samples, step_factor, torch.Generator(self.device).manual_seed(seed))
+        while True:
+            with self.lock:
+                step = next(steps, None)
+            if step is None:
+                return
+            yield step
 
     def _dense(
         self, key: tuple[int, int], sizes: Tensor, adjacency: Tensor, node_weights: Tensor, *weights: Tensor
@@ -78,13 +94,17 @@ class Sampler:
         return self._draw(DenseBatch(sizes, adjacency, weights[0] if weights else None, node_weights), *key[:2])
 
     def _draw(self, batch: Batch, num_samples: int, step_factor: int) -> Samples:
-        steps = sample_steps(
+        last = deque(self._steps(batch, num_samples, step_factor, self.calls.generator), maxlen=1).pop()
+        return Samples(last.next_x, last.logits)
+
+    def _steps(
+        self, batch: Batch, num_samples: int, step_factor: int, generator: torch.Generator
+    ) -> Iterator[ReverseStep]:
+        return sample_steps(
             self.denoiser,
             batch,
             num_steps=self.num_steps,
             num_samples=num_samples,
-            random=RowRandom(self.calls.generator),
+            random=RowRandom(generator),
             step_factor=step_factor,
         )
-        last = deque(steps, maxlen=1).pop()
-        return Samples(last.next_x, last.logits)

@@ -16,14 +16,23 @@ class Solution:
     """The best solution found for one graph. Nothing here claims optimality.
 
     `objective` and `feasible` are recomputed from the graph by code that shares nothing with the solver.
+
+    >>> import diffuco
+    >>> solution = diffuco.solve([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)], "mis")
+    >>> solution
+    Solution(problem='mis', model='mis-rb-small', seed=0, objective=2.0, feasible=True, violations=0)
+    >>> len(solution.nodes), len(solution.energies), solution.states.shape
+    (2, 8, (5, 8))
     """
 
     problem: str
     graph: Graph = field(repr=False)
     chosen: NDArray[np.bool_] = field(repr=False)
     """[num_nodes] the nodes in the solution; for a cut, one of its sides."""
+    states: NDArray[np.bool_] = field(repr=False)
+    """[num_nodes, S] every sample after decoding, in the order drawn; `chosen` is one of them."""
     energies: list[float] = field(repr=False)
-    """H of every sample after decoding, in the order drawn."""
+    """H of every sample after decoding."""
     objectives: list[float] = field(repr=False)
     """What the user counts, of every sample after decoding."""
     model: str

@@ -26,6 +26,7 @@ from diffuco.pretrained import default_model, load_model
 from diffuco.problems import Problem, get_problem
 from diffuco.sampling import Sampler
 from diffuco.solution import Solution
+from diffuco.streaming import StreamedStep, stream_steps
 
 Decode = Literal["none", "ce", "ce-st"]
 
@@ -47,8 +48,8 @@ def solve(
 ) -> Solution | list[Solution]:
     """Solve one graph, or a list of graphs at once, with a shipped or given model.
 
-    A graph may be a `Graph`, a networkx graph, a scipy or numpy adjacency matrix, an array of edges or a path; for
-    `qubo`, a square matrix Q stands for x'Qx.
+    A graph may be a `Graph`, one of networkx, igraph or PyG, a scipy or numpy adjacency matrix, an array of edges or a
+    path; for `qubo`, a square matrix Q stands for x'Qx.
 
     >>> import numpy as np
     >>> five_cycle = np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]])
@@ -58,16 +59,20 @@ def solve(
     """
     solver = Solver(problem, model, device=device)
     many = isinstance(graph, list | tuple) and not _is_edge_list(graph)
-    convert = qubo_as_graph if problem == "qubo" else as_graph
-    graphs = [convert(item) for item in graph] if many else [convert(graph)]  # type: ignore[attr-defined]
+    sources: Sequence[object] = graph if many else [graph]  # type: ignore[assignment]
     solutions = solver.solve(
-        graphs, samples=samples, step_factor=step_factor, decode=decode, token_size=token_size, seed=seed
+        sources, samples=samples, step_factor=step_factor, decode=decode, token_size=token_size, seed=seed
     )
     return solutions if many else solutions[0]
 
 
 class Solver:
-    """A problem and a loaded model on a device, ready to solve any number of graphs."""
+    """A problem and a loaded model on a device, ready to solve any number of graphs from any number of threads.
+
+    >>> solver = Solver("mvc")
+    >>> [solution.objective for solution in solver.solve([[(0, 1), (1, 2)], [(0, 1), (2, 3)]])]
+    [1.0, 2.0]
+    """
 
     def __init__(self, problem: str, model: str | Path | Checkpoint | None = None, *, device: str = "auto") -> None:
         started = time.perf_counter()
@@ -90,7 +95,7 @@ class Solver:
 
     def solve(
         self,
-        graphs: Sequence[Graph],
+        sources: Sequence[object],
         *,
         samples: int = 8,
         step_factor: int = 3,
@@ -101,6 +106,7 @@ class Solver:
     ) -> list[Solution]:
         """Solve graphs in batches of similar size; `on_solved` is told how many are done after each."""
         check_options(samples, step_factor, decode, token_size)
+        graphs = [self._as_graph(source) for source in sources]
         warn_of_ignored_weights(self.problem, graphs)
         needs = [self.requirement(graph, samples) for graph in graphs]
         for graph, need in zip(graphs, needs, strict=True):
@@ -127,6 +133,23 @@ class Solver:
                 on_solved(len(solutions))
         return [solutions[position] for position in range(len(graphs))]
 
+    def stream(
+        self, source: object, *, samples: int = 8, step_factor: int = 3, seed: int = 0
+    ) -> Iterator[StreamedStep]:
+        """Yield the noise and the states after every reverse step, up to the samples that `solve` would decode.
+
+        >>> for step in Solver("mis").stream([(0, 1), (1, 2)], samples=2):
+        ...     index, states, energies = step.index, step.states, step.energies
+        >>> index == step.num_steps, states.shape, energies.shape
+        (True, (3, 2), (2,))
+        """
+        check_options(samples, step_factor, "ce", 1)
+        graph, seed = self._as_graph(source), _next_seed(np.random.default_rng(seed))
+        return stream_steps(self.sampler, self.problem, graph, num_samples=samples, step_factor=step_factor, seed=seed)
+
+    def _as_graph(self, source: object) -> Graph:
+        return qubo_as_graph(source) if self.problem.name == "qubo" else as_graph(source)
+
     def _best(
         self, graphs: list[Graph], batch: Batch, states: Tensor, seconds: dict[str, float], seed: int
     ) -> Iterator[Solution]:
@@ -138,9 +161,9 @@ class Solver:
         for graph, x, index, energy, values in zip(
             graphs, batch.split(states), best, energies.tolist(), objectives, strict=True
         ):
-            chosen = x[:, index].cpu().numpy().astype(np.bool_)
+            kept = x.cpu().numpy().astype(np.bool_)
             name = self.checkpoint.name
-            yield Solution(self.problem.name, graph, chosen, energy, values, name, seed, seconds)
+            yield Solution(self.problem.name, graph, kept[:, index], kept, energy, values, name, seed, seconds)
 
     def requirement(self, graph: Graph, samples: int = 8) -> Requirement:
         """The memory that solving a graph will take, and how its samples are split to keep it low."""
@@ -174,7 +197,7 @@ def draw_solutions(
             batch,
             min(samples_at_once, num_samples - first),
             step_factor,
-            seed=int(seeds.integers(np.iinfo(np.int64).max)),
+            seed=_next_seed(seeds),
         )
         for first in range(0, num_samples, samples_at_once)
     ]
@@ -236,6 +259,10 @@ def _is_edge_list(items: Sequence[object]) -> bool:
         isinstance(item, list | tuple) and len(item) == 2 and all(isinstance(node, int) for node in item)
         for item in items
     )
+
+
+def _next_seed(seeds: np.random.Generator) -> int:
+    return int(seeds.integers(np.iinfo(np.int64).max))
 
 
 def _now(device: torch.device) -> float:

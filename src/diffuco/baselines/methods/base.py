@@ -136,8 +136,8 @@ def best_solutions(
     for graph, x, index, energy, values in zip(
         graphs, batch.split(states), best, energies.tolist(), objectives, strict=True
     ):
-        chosen = x[:, index].cpu().numpy().astype(np.bool_)
-        yield Solution(problem.name, graph, chosen, energy, values, name, seed, seconds)
+        kept = x.cpu().numpy().astype(np.bool_)
+        yield Solution(problem.name, graph, kept[:, index], kept, energy, values, name, seed, seconds)
 
 
 def repair(problem: Problem, graph: Graph, states: NDArray[np.bool_]) -> NDArray[np.bool_]:
