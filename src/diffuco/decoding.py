@@ -40,16 +40,16 @@ def conditional_expectation(problem: Problem, batch: Batch, probs: Tensor, token
     _check(batch, probs, token_size)
     if not probs.numel():
         return probs.clone()
-    form = problem.form(_with_float64_degrees(batch))
+    form = problem.form(with_float64_degrees(batch))
     if isinstance(form, CoverForm):
-        adjacency = _adjacency(batch, weighted=False)
+        adjacency = adjacency_of(batch, weighted=False)
         states = ops.decode_cover(probs, adjacency, penalty=form.penalty, token_size=token_size)
     else:
-        adjacency = _adjacency(batch, weighted=form.weighted)
+        adjacency = adjacency_of(batch, weighted=form.weighted)
         states = ops.decode_quadratic(
             probs, adjacency, linear=form.linear, edge=form.edge, pair=form.pair, token_size=token_size
         )
-    return _without_padding(batch, states).to(probs.dtype).contiguous()
+    return without_padding(batch, states).to(probs.dtype).contiguous()
 
 
 def conditional_expectation_by_energy(problem: Problem, batch: Batch, probs: Tensor, token_size: int = 1) -> Tensor:
@@ -67,7 +67,7 @@ def conditional_expectation_by_energy(problem: Problem, batch: Batch, probs: Ten
     """
     _check(batch, probs, token_size)
     num_samples = probs.shape[1]
-    values = _without_padding(batch, probs.double())
+    values = without_padding(batch, probs.double())
     orders = [part.argsort(dim=0, descending=True, stable=True) for part in batch.split(probs)]
     for first in range(0, max((len(order) for order in orders), default=0), token_size):
         # A graph's energy is its own, so all graphs take this step at once; configurations of short tokens repeat.
@@ -99,24 +99,25 @@ def _check(batch: Batch, probs: Tensor, token_size: int) -> None:
     if probs.dim() != 2 or len(probs) != batch.num_rows:
         shape = tuple(probs.shape)
         raise InputError(f"probabilities of shape {shape}; expected [N, S] with the batch's N = {batch.num_rows} rows")
-    inside = _without_padding(batch, probs)
+    inside = without_padding(batch, probs)
     if not bool(((inside >= 0) & (inside <= 1)).all()):
         raise InputError("probabilities that are NaN or outside 0..1; check the values that the model computed")
 
 
-def _without_padding(batch: Batch, values: Tensor) -> Tensor:
+def without_padding(batch: Batch, values: Tensor) -> Tensor:
     """Padding rows set to 0, whatever they held. [N, S] -> [N, S]."""
     return values.where(batch.mask[:, None], 0.0) if isinstance(batch, DenseBatch) else values
 
 
-def _with_float64_degrees(batch: Batch) -> Batch:
+def with_float64_degrees(batch: Batch) -> Batch:
     """A view of the batch from which problems compute their coefficients in float64, as ties are finer than float32."""
     wide = copy.copy(batch)
     wide.degrees = batch.degrees.double()
     return wide
 
 
-def _adjacency(batch: Batch, weighted: bool) -> CsrAdjacency | DenseAdjacency:
+def adjacency_of(batch: Batch, weighted: bool) -> CsrAdjacency | DenseAdjacency:
+    """The edges of a batch as operations take them."""
     assert isinstance(batch, DenseBatch | SparseBatch)
     weights = batch.weights if weighted else None
     if isinstance(batch, DenseBatch):

@@ -1,7 +1,9 @@
 """Tensor operations under one name each; this is the only place that decides which implementation serves a device."""
 
 import logging
+from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from subprocess import CalledProcessError
 from types import ModuleType
 from typing import Any, Literal
@@ -10,13 +12,13 @@ import torch
 from torch import Tensor
 
 from diffuco.errors import InputError
-from diffuco.ops import reference, torch_decode
-from diffuco.ops.adjacency import CsrAdjacency, DenseAdjacency
+from diffuco.ops import reference, torch_anneal, torch_decode
+from diffuco.ops.adjacency import CsrAdjacency, DenseAdjacency, NeighborLists
 
 Decoder = Literal["numba", "torch", "triton"]
 
 decoder_override: Decoder | None = None
-"""Tests set this to compare the decoders of dense batches on one device."""
+"""Tests set this to compare what decodes and anneals dense batches on one device."""
 
 _log = logging.getLogger(__name__)
 
@@ -28,9 +30,20 @@ def neighbor_sum(values: Tensor, indptr: Tensor, indices: Tensor, weights: Tenso
     >>> neighbor_sum(torch.tensor([[1.0], [2.0], [4.0]]), *path).ravel().tolist()
     [2.0, 5.0, 2.0]
     """
-    flat = values.flatten(1)
-    summed: Tensor = _SymmetricNeighborSum.apply(flat, indptr, indices, weights)  # type: ignore[no-untyped-call]
-    return summed.view(values.shape)
+    return _symmetric_sum(values, lambda flat: reference.csr_neighbor_sum(flat, indptr, indices, weights))
+
+
+def list_neighbor_sum(values: Tensor, lists: NeighborLists) -> Tensor:
+    """Sum over each node's neighbours in lists on a GPU, by a Triton kernel. Reference: `reference.csr_neighbor_sum`."""
+    # Imported here: not every platform has Triton, and importing it takes time.
+    from diffuco.ops import triton_gnn
+
+    def neighbor_sum(flat: Tensor) -> Tensor:
+        out = torch.empty_like(flat)
+        triton_gnn.neighbor_sum(lists, flat, out)
+        return out
+
+    return _symmetric_sum(values, neighbor_sum)
 
 
 def dense_neighbor_sum(values: Tensor, adjacency: Tensor) -> Tensor:
@@ -74,9 +87,49 @@ def decode_cover(probs: Tensor, adjacency: CsrAdjacency | DenseAdjacency, *, pen
     return numba_decode.decode_cover(probs.cpu(), _csr(adjacency), penalty, token_size).to(probs.device)
 
 
+def anneal_quadratic(
+    states: Tensor,
+    adjacency: CsrAdjacency | DenseAdjacency,
+    *,
+    linear: Tensor,
+    edge: float,
+    pair: float,
+    temperatures: Tensor,
+    seed: int,
+) -> Tensor:
+    """Simulated annealing of a quadratic energy from given states. Reference: `torch_anneal.anneal_quadratic`."""
+    if isinstance(adjacency, DenseAdjacency) and _decoder(states.device) != "numba":
+        anneal = _tensor_annealer(states.device).anneal_quadratic
+        annealed: Tensor = anneal(states, adjacency, linear, edge, pair, temperatures, seed)
+        return annealed
+    from diffuco.ops import numba_anneal
+
+    csr = _csr(adjacency)
+    found = numba_anneal.anneal_quadratic(states.cpu(), csr, linear.cpu(), edge, pair, temperatures.cpu(), seed)
+    return found.to(states.device)
+
+
+def anneal_cover(
+    states: Tensor, adjacency: CsrAdjacency | DenseAdjacency, *, penalty: float, temperatures: Tensor, seed: int
+) -> Tensor:
+    """Simulated annealing of a cover energy from given states. Reference: `torch_anneal.anneal_cover`."""
+    if isinstance(adjacency, DenseAdjacency) and _decoder(states.device) != "numba":
+        anneal = _tensor_annealer(states.device).anneal_cover
+        annealed: Tensor = anneal(states, adjacency, penalty, temperatures, seed)
+        return annealed
+    from diffuco.ops import numba_anneal
+
+    found = numba_anneal.anneal_cover(states.cpu(), _csr(adjacency), penalty, temperatures.cpu(), seed)
+    return found.to(states.device)
+
+
 def implementations(device: torch.device) -> dict[str, str]:
     """Which implementation serves each operation that has several, for `diffuco doctor`."""
-    return {"neighbor sum": "torch", "decode dense": _decoder(device), "decode sparse": "numba"}
+    dense = _decoder(device)
+    return {
+        "neighbor sum": "torch",
+        **{"decode dense": dense, "decode sparse": "numba", "anneal dense": dense, "anneal sparse": "numba"},
+    }
 
 
 def _decoder(device: torch.device) -> Decoder:
@@ -102,32 +155,44 @@ def triton_works() -> bool:
 
 def _tensor_decoder(device: torch.device) -> ModuleType:
     """The module that decodes dense batches on their own device."""
-    if _decoder(device) == "torch":
-        return torch_decode
+    return torch_decode if _decoder(device) == "torch" else _triton_module("triton_decode")
+
+
+def _tensor_annealer(device: torch.device) -> ModuleType:
+    """The module that anneals dense batches on their own device."""
+    return torch_anneal if _decoder(device) == "torch" else _triton_module("triton_anneal")
+
+
+def _triton_module(name: str) -> ModuleType:
     try:
         # Imported here: not every platform has Triton, and importing it takes time.
-        from diffuco.ops import triton_decode
+        return import_module(f"diffuco.ops.{name}")
     except ImportError as error:
         raise InputError(
             f'the decoder "triton" needs Triton, which cannot be imported ({error}); '
             'install it with `pip install triton` (Linux only), or use the decoder "torch"'
         ) from error
-    return triton_decode
 
 
 def _csr(adjacency: CsrAdjacency | DenseAdjacency) -> CsrAdjacency:
-    # Compressed rows have no GPU kernel yet: they are decoded on the CPU whatever their device.
+    # Compressed rows have no GPU kernel yet: they are decoded and annealed on the CPU whatever their device.
     return (adjacency.to_csr() if isinstance(adjacency, DenseAdjacency) else adjacency).cpu()
 
 
-class _SymmetricNeighborSum(torch.autograd.Function):
+def _symmetric_sum(values: Tensor, neighbor_sum: Callable[[Tensor], Tensor]) -> Tensor:
+    """Apply a sum over neighbours to columns; its gradient is the same sum. [N, ...] -> [N, ...]."""
+    summed: Tensor = _SymmetricSum.apply(values.flatten(1).contiguous(), neighbor_sum)  # type: ignore[no-untyped-call]
+    return summed.view(values.shape)
+
+
+class _SymmetricSum(torch.autograd.Function):
     """A symmetric matrix is its own transpose, so the backward pass is the forward pass on the gradient."""
 
     @staticmethod
-    def forward(ctx: Any, values: Tensor, indptr: Tensor, indices: Tensor, weights: Tensor | None) -> Tensor:
-        ctx.adjacency = (indptr, indices, weights)
-        return reference.csr_neighbor_sum(values, indptr, indices, weights)
+    def forward(ctx: Any, values: Tensor, neighbor_sum: Callable[[Tensor], Tensor]) -> Tensor:
+        ctx.neighbor_sum = neighbor_sum
+        return neighbor_sum(values)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
-        return reference.csr_neighbor_sum(gradient.contiguous(), *ctx.adjacency), None, None, None
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        return ctx.neighbor_sum(gradient.contiguous()), None

@@ -8,7 +8,6 @@ Legend: N rows of all graphs, S samples per graph, E directed edges, k nodes per
 
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 
 import numpy as np
@@ -18,13 +17,11 @@ from torch import Tensor
 
 from diffuco.compilation import compiled
 from diffuco.ops.adjacency import CsrAdjacency
+from diffuco.ops.threads import on_all_threads
 from diffuco.ops.torch_decode import SMALLEST_FREE, TIE, fixed_point_scale
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-CHUNKS_PER_THREAD = 8
-"""Enough that threads finish together, few enough that handing out work costs nothing."""
 
 
 def decode_quadratic(
@@ -59,17 +56,11 @@ def _decode_all(probs: Tensor, adjacency: CsrAdjacency, decode: Callable[[Floats
     """Run `decode(values, order)`, which turns probabilities into states in place, for every graph and sample."""
     values = probs.T.to(torch.float64, copy=True, memory_format=torch.contiguous_format).numpy()  # [S, N]
     spans = list(zip(adjacency.row_starts.tolist(), adjacency.sizes.tolist(), strict=True))
-    items = [(row, start, size) for (start, size), row in product(spans, values)]
 
-    def decode_chunk(first: int, last: int) -> None:
-        for row, start, size in items[first:last]:
-            decode(row, start + np.argsort(-row[start : start + size], kind="stable"))
+    def decode_item(row: Floats, start: int, size: int) -> None:
+        decode(row, start + np.argsort(-row[start : start + size], kind="stable"))
 
-    num_threads = torch.get_num_threads()
-    chunk_size = max(1, math.ceil(len(items) / (num_threads * CHUNKS_PER_THREAD)))
-    chunks = [(first, first + chunk_size) for first in range(0, len(items), chunk_size)]
-    with ThreadPoolExecutor(num_threads) as threads:
-        list(threads.map(decode_chunk, *zip(*chunks, strict=True)) if chunks else ())
+    on_all_threads(decode_item, [(row, start, size) for (start, size), row in product(spans, values)])
     return torch.from_numpy(values).T
 
 

@@ -147,7 +147,7 @@ def quadratic_kernel(
         for a in tl.static_range(token_size):
             node = _node(order, first + a, size)
             row = matrix + node * num_padded
-            weights = _row(matrix, node, nodes, size, num_padded, vector).to(tl.float64)
+            weights = row_of(matrix, node, nodes, size, num_padded, vector).to(tl.float64)
             field = tl.load(linear + node, mask=node >= 0, other=0.0).to(tl.float64)
             field += tl.sum((edge * weights + pair) * values)
             with_node = ((configurations >> a) & 1) != 0
@@ -199,7 +199,7 @@ def cover_kernel(
     log_uncovered = tl.full((block,), 0, tl.int64)
     for position in range(0, size):
         node = _node(order, position, size)
-        closed = _closed_row(matrix, node, nodes, size, num_padded, vector)
+        closed = closed_row(matrix, node, nodes, size, num_padded, vector)
         log_uncovered += tl.where(closed, tl.load(log_free + node * num_samples), 0)
     covered = nodes < 0
     values = tl.full((block,), 0.0, tl.float64)
@@ -208,7 +208,7 @@ def cover_kernel(
         reached = nodes < 0  # not `masks != 0`, which ptxas 12.8 to 13.0 miscompiles next to `covered`
         for a in tl.static_range(token_size):
             node = _node(order, first + a, size)
-            closed = _closed_row(matrix, node, nodes, size, num_padded, vector)
+            closed = closed_row(matrix, node, nodes, size, num_padded, vector)
             masks += tl.where(closed, 2**a, 0)
             reached = reached | closed
             log_uncovered -= tl.where(closed, tl.load(log_free + node * num_samples, mask=node >= 0, other=0), 0)
@@ -233,7 +233,7 @@ def _node(order: tl.tensor, position: tl.tensor, size: tl.tensor) -> tl.tensor:
 
 
 @triton.jit
-def _row(
+def row_of(
     matrix: tl.tensor,
     node: tl.tensor,
     nodes: tl.tensor,
@@ -249,7 +249,7 @@ def _row(
 
 
 @triton.jit
-def _closed_row(
+def closed_row(
     matrix: tl.tensor,
     node: tl.tensor,
     nodes: tl.tensor,
@@ -258,7 +258,7 @@ def _closed_row(
     vector: tl.constexpr,
 ) -> tl.tensor:
     """Which nodes `node` covers: itself and its neighbours; none if it is -1."""
-    return (_row(matrix, node, nodes, size, num_padded, vector).to(tl.float32) != 0.0) | (nodes == node)
+    return (row_of(matrix, node, nodes, size, num_padded, vector).to(tl.float32) != 0.0) | (nodes == node)
 
 
 @triton.jit

@@ -69,17 +69,3 @@ def finish(device: torch.device) -> None:
     """Wait for a GPU, so that clocks tell the truth."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
-
-
-def field_scale(problem: Problem, batch: Batch) -> Tensor | float:
-    """By how much temperatures have to be scaled: 1, or a typical weight where there are weights. [N, 1].
-
-    A typical weight is the root of the mean square over a graph's edges and, for QUBOs, nodes.
-    """
-    if not problem.uses_weights:
-        return 1.0
-    squares, counts = batch.squared_weight_sum()[:, None] / 2, batch.degrees[:, None] / 2
-    if problem.name == "qubo":
-        squares, counts = squares + batch.node_weights[:, None].square(), counts + 1
-    mean = batch.graph_sum(squares) / batch.graph_sum(counts).clamp(min=1)
-    return batch.spread(mean.sqrt().clamp(min=1e-6))

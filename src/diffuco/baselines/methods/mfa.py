@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from diffuco.baselines.methods.base import ALL_PROBLEMS, Deadline
-from diffuco.baselines.methods.batched import BatchedMethod, field_scale
+from diffuco.baselines.methods.batched import BatchedMethod
 from diffuco.graphs.batch import Batch
 from diffuco.problems import Problem
+from diffuco.refinement import weight_scale
 
 NUM_STARTS = 8
 NUM_STEPS = 300
@@ -38,7 +39,7 @@ class MeanFieldAnnealing(BatchedMethod):
         """Probabilities close to 0 and 1, from random ones close to 1/2. [N, S]."""
         start = torch.randn(batch.num_rows, NUM_STARTS, generator=generator, device=batch.device)
         logits = 0.1 * start
-        scale = field_scale(problem, batch)
+        scale = batch.spread(weight_scale(problem, batch)[:, None])  # [N, 1]
         for step in range(NUM_STEPS):
             if deadline.is_over:
                 break

@@ -14,9 +14,10 @@ import torch
 from torch import Tensor
 
 from diffuco.baselines.methods.base import ALL_PROBLEMS, Deadline
-from diffuco.baselines.methods.batched import BatchedMethod, field_scale, finish
+from diffuco.baselines.methods.batched import BatchedMethod, finish
 from diffuco.graphs.batch import Batch, DenseBatch
 from diffuco.problems import Problem, QuadraticForm
+from diffuco.refinement import weight_scale
 
 MAX_ROWS = 2**24
 """Nodes times chains of one graph; a graph of more than 80,000 nodes gets fewer chains."""
@@ -63,7 +64,7 @@ class ParallelAnnealing(BatchedMethod):
         """The best state that each chain has seen, starting from coin flips. [N, S]."""
         schedule = SCHEDULES[problem.name]
         num_chains = min(schedule.num_chains, max(MIN_CHAINS, MAX_ROWS // max(1, batch.num_rows)))
-        temperature = schedule.temperature * field_scale(problem, batch)
+        temperature = schedule.temperature * batch.spread(weight_scale(problem, batch)[:, None])  # [N, 1]
 
         def uniform() -> Tensor:
             return torch.rand(batch.num_rows, num_chains, generator=generator, device=batch.device)

@@ -1,0 +1,209 @@
+"""Simulated annealing on the CPU: compiled loops over one chain, threads over graphs and chains.
+
+The reference is `torch_anneal`, which has the same functions and gives the same states. Fields are kept up to date, so
+that a rejected proposal costs a comparison and mostly not even a random number. A flip costs a walk over the
+neighbours, and for a cover energy over theirs as well where a node is left to one coverer or none.
+
+Legend: N rows of all graphs, S chains per graph, E directed edges, K sweeps.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from diffuco.compilation import compiled
+from diffuco.ops.adjacency import CsrAdjacency
+from diffuco.ops.threads import on_all_threads
+from diffuco.ops.torch_anneal import GOLDEN, LEVEL_BITS, MIX_FACTORS, MIX_SHIFTS, TIE, chain_keys, exponentials
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+States = NDArray[np.int8]
+
+LEVEL_SHIFT = np.uint64(32 - LEVEL_BITS)
+LOW_32 = np.uint64(0xFFFFFFFF)
+STRIDE = np.uint64(GOLDEN)
+SHIFT_1, SHIFT_2, SHIFT_3 = (np.uint64(shift) for shift in MIX_SHIFTS)
+FACTOR_1, FACTOR_2 = (np.uint64(factor) for factor in MIX_FACTORS)
+
+
+def anneal_quadratic(
+    states: Tensor, adjacency: CsrAdjacency, linear: Tensor, edge: float, pair: float, temperatures: Tensor, seed: int
+) -> Tensor:
+    """Anneal a quadratic energy. Reference: `torch_anneal`. [N, S] -> [N, S]."""
+    indptr, indices = adjacency.indptr.numpy(), adjacency.indices.numpy()
+    weights = np.ones(len(indices)) if adjacency.weights is None else adjacency.weights.double().numpy()
+    couplings = edge * weights
+    coefficients = linear.double().numpy()
+
+    def anneal(x: States, first_row: int, schedule: Floats, table: Floats, key: np.uint64) -> None:
+        quadratic_chain(x, first_row, indptr, indices, couplings, coefficients, pair, schedule, table, key)
+
+    return _anneal_all(states, adjacency, temperatures, seed, anneal)
+
+
+def anneal_cover(states: Tensor, adjacency: CsrAdjacency, penalty: float, temperatures: Tensor, seed: int) -> Tensor:
+    """Anneal a cover energy. Reference: `torch_anneal`. [N, S] -> [N, S]."""
+    indptr, indices = adjacency.indptr.numpy(), adjacency.indices.numpy()
+
+    def anneal(x: States, first_row: int, schedule: Floats, table: Floats, key: np.uint64) -> None:
+        cover_chain(x, first_row, indptr, indices, penalty, schedule, table, key)
+
+    return _anneal_all(states, adjacency, temperatures, seed, anneal)
+
+
+def _anneal_all(
+    states: Tensor,
+    adjacency: CsrAdjacency,
+    temperatures: Tensor,
+    seed: int,
+    anneal: Callable[[States, int, Floats, Floats, np.uint64], None],
+) -> Tensor:
+    """Run `anneal(x, first_row, schedule, table, key)`, which changes states in place, for every graph and chain."""
+    chains = states.T.to(torch.int8, copy=True, memory_format=torch.contiguous_format).numpy()  # [S, N]
+    device = torch.device("cpu")
+    keys = chain_keys(seed, len(adjacency.sizes), len(chains), device).numpy().astype(np.uint64)
+    schedules = np.ascontiguousarray(temperatures.double().numpy().T)  # [B, K]
+    table = exponentials(device).double().numpy()
+    spans = zip(adjacency.row_starts.tolist(), adjacency.sizes.tolist(), strict=True)
+    items = [
+        (chains[chain, start : start + size], start, schedules[graph], table, keys[graph, chain])
+        for graph, (start, size) in enumerate(spans)
+        for chain in range(len(chains))
+    ]
+    on_all_threads(anneal, items)
+    return torch.from_numpy(chains).T.to(states.dtype)
+
+
+@compiled
+def quadratic_chain(
+    x: States,
+    first_row: int,
+    indptr: Ints,
+    indices: Ints,
+    couplings: Floats,
+    linear: Floats,
+    pair: float,
+    temperatures: Floats,
+    table: Floats,
+    key: np.uint64,
+) -> None:
+    """Replace the states of one graph by the best that a chain from them sees at the end of a sweep.
+
+    `fields` leaves out the coupling of all pairs, which depends on the number of chosen nodes only.
+    """
+    num_nodes = len(x)
+    fields = linear[first_row : first_row + num_nodes].copy()
+    num_chosen = 0
+    for node in range(num_nodes):
+        if x[node]:
+            num_chosen += 1
+            for e in range(indptr[first_row + node], indptr[first_row + node + 1]):
+                fields[indices[e] - first_row] += couplings[e]
+    best = x.copy()
+    energy = lowest = 0.0
+    for sweep in range(len(temperatures)):
+        temperature = temperatures[sweep]
+        highest = temperature * table[0]
+        sweep_key = mix(key + np.uint64(sweep) * STRIDE)
+        for node in range(num_nodes):
+            sign = 1 - 2 * x[node]
+            change = sign * (fields[node] + pair * (num_chosen - x[node]))
+            if change >= highest:
+                continue
+            # What lowers the energy is accepted whatever the random number.
+            if change < 0 or change < temperature * table[mix(sweep_key + np.uint64(node) * STRIDE) >> LEVEL_SHIFT]:
+                x[node] += sign
+                num_chosen += sign
+                energy += change
+                for e in range(indptr[first_row + node], indptr[first_row + node + 1]):
+                    fields[indices[e] - first_row] += sign * couplings[e]
+        if energy < lowest - TIE:
+            lowest = energy
+            best[:] = x
+    x[:] = best
+
+
+@compiled
+def cover_chain(
+    x: States,
+    first_row: int,
+    indptr: Ints,
+    indices: Ints,
+    penalty: float,
+    temperatures: Floats,
+    table: Floats,
+    key: np.uint64,
+) -> None:
+    """Replace the states of one graph by the best that a chain from them sees at the end of a sweep.
+
+    `covering` counts the chosen nodes that cover a node, `needs` the nodes that a node covers and no other chosen one
+    does: its field is 1 - penalty * needs.
+    """
+    num_nodes = len(x)
+    covering = x.astype(np.int64)
+    for node in range(num_nodes):
+        for e in range(indptr[first_row + node], indptr[first_row + node + 1]):
+            covering[node] += x[indices[e] - first_row]
+    needs = np.zeros(num_nodes, dtype=np.int64)
+    for node in range(num_nodes):
+        begin, end = indptr[first_row + node], indptr[first_row + node + 1]
+        for e in range(begin - 1, end):
+            other = node if e < begin else indices[e] - first_row
+            needs[node] += covering[other] == x[node]
+    best = x.copy()
+    energy = lowest = 0.0
+    for sweep in range(len(temperatures)):
+        temperature = temperatures[sweep]
+        highest = temperature * table[0]
+        sweep_key = mix(key + np.uint64(sweep) * STRIDE)
+        for node in range(num_nodes):
+            sign = 1 - 2 * x[node]
+            change = sign * (1 - penalty * needs[node])
+            if change >= highest:
+                continue
+            if change < 0 or change < temperature * table[mix(sweep_key + np.uint64(node) * STRIDE) >> LEVEL_SHIFT]:
+                flip_in_cover(node, x, covering, needs, first_row, indptr, indices)
+                energy += change
+        if energy < lowest - TIE:
+            lowest = energy
+            best[:] = x
+    x[:] = best
+
+
+@compiled
+def flip_in_cover(
+    node: int, x: States, covering: Ints, needs: Ints, first_row: int, indptr: Ints, indices: Ints
+) -> None:
+    """Flip a node and correct what it covers, and what those need that cover the same nodes.
+
+    A node that has no other coverer is needed by all around it, or no longer; one that has a single other coverer is
+    needed by that one alone.
+    """
+    sign = 1 - 2 * x[node]
+    alone = x[node]  # how many cover a node that only this one does, before the flip
+    begin, end = indptr[first_row + node], indptr[first_row + node + 1]
+    for e in range(begin - 1, end):
+        covered = node if e < begin else indices[e] - first_row
+        before = covering[covered]
+        covering[covered] += sign
+        if before > alone + 1:
+            continue
+        first, last = indptr[first_row + covered], indptr[first_row + covered + 1]
+        for f in range(first - 1, last):
+            other = covered if f < first else indices[f] - first_row
+            if other != node and (before == alone or x[other]):
+                needs[other] -= sign
+    x[node] += sign
+
+
+@compiled
+def mix(bits: np.uint64) -> np.uint64:
+    """The 32-bit mixer of the reference."""
+    bits &= LOW_32
+    bits = ((bits ^ (bits >> SHIFT_1)) * FACTOR_1) & LOW_32
+    bits = ((bits ^ (bits >> SHIFT_2)) * FACTOR_2) & LOW_32
+    return bits ^ (bits >> SHIFT_3)

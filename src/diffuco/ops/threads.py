@@ -1,0 +1,31 @@
+"""Compiled loops on all cores."""
+
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import torch
+
+CHUNKS_PER_THREAD = 8
+"""Enough that threads finish together, few enough that handing out work costs nothing."""
+
+
+def on_all_threads(function: Callable[..., None], items: Sequence[tuple[Any, ...]]) -> None:
+    """Call `function(*item)` for every item, on as many threads as torch uses; it should release the GIL.
+
+    >>> squares = [0, 0, 0]
+    >>> on_all_threads(lambda position, value: squares.__setitem__(position, value**2), [(0, 2), (2, 3)])
+    >>> squares
+    [4, 0, 9]
+    """
+
+    def work(first: int, last: int) -> None:
+        for item in items[first:last]:
+            function(*item)
+
+    num_threads = torch.get_num_threads()
+    chunk_size = max(1, math.ceil(len(items) / (num_threads * CHUNKS_PER_THREAD)))
+    chunks = [(first, first + chunk_size) for first in range(0, len(items), chunk_size)]
+    with ThreadPoolExecutor(num_threads) as threads:
+        list(threads.map(work, *zip(*chunks, strict=True)) if chunks else ())

@@ -1,0 +1,135 @@
+"""Simulated annealing by single flips in plain torch: one loop over sweeps and nodes for all graphs and chains.
+
+The reference of `numba_anneal` and `triton_anneal`, which give the same states, and what anneals dense batches on a GPU
+where Triton does not work. In a sweep every node of a chain is proposed once, in order; a proposal that changes the
+energy by d is accepted if d < temperature * e, where e is exponentially distributed (Metropolis's rule, its logarithm
+taken). The best state at the end of any sweep is kept, the start if none is better.
+
+The random number e is a hash of seed, graph, chain, sweep and node, so it does not matter in which order they come. It
+takes one of `NUM_LEVELS` values from a table: logarithms differ in their last bits between devices, a table does not.
+
+Legend: B graphs, P padded nodes per graph, N = B * P rows, S chains per graph, K sweeps.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from diffuco.ops.adjacency import DenseAdjacency
+
+TIE = 1e-9
+"""A state is better than another if its energy is lower by more than this."""
+LEVEL_BITS = 12
+NUM_LEVELS = 2**LEVEL_BITS
+GOLDEN = 0x9E3779B9
+"""What counters are multiplied by before they are mixed: 2^32 over the golden ratio."""
+MIX_SHIFTS, MIX_FACTORS = (16, 15, 16), (0x7FEB352D, 0x846CA68B)
+"""Of the 32-bit mixer, whose every output bit depends on every input bit about equally."""
+
+
+def anneal_quadratic(
+    states: Tensor,
+    adjacency: DenseAdjacency,
+    linear: Tensor,
+    edge: float,
+    pair: float,
+    temperatures: Tensor,
+    seed: int,
+) -> Tensor:
+    """Anneal H(X) = sum_i linear_i x_i + edge * sum_(i,j) w_ij x_i x_j + pair * sum_(i<j) x_i x_j.
+
+    `temperatures` are those of every sweep and graph, [K, B], above 0. [N, S] -> [N, S], of the same type.
+    """
+    num_graphs, num_padded, _ = adjacency.matrix.shape
+    coefficients = linear.double().view(num_graphs, num_padded)
+
+    def field(x: Tensor, node: int) -> Tensor:
+        row = adjacency.matrix[:, node, :, None].double()
+        others = x.sum(1) - x[:, node]
+        return coefficients[:, node, None] + edge * (x.transpose(1, 2) @ row)[..., 0] + pair * others
+
+    return _anneal(states, adjacency, field, temperatures, seed)
+
+
+def anneal_cover(states: Tensor, adjacency: DenseAdjacency, penalty: float, temperatures: Tensor, seed: int) -> Tensor:
+    """Anneal H(X) = sum_i x_i + penalty * sum_i prod_(j in i and its neighbours) (1 - x_j).
+
+    `temperatures` are those of every sweep and graph, [K, B], above 0. [N, S] -> [N, S], of the same type.
+    """
+    closed = ((adjacency.matrix != 0) | torch.eye(adjacency.matrix.shape[1], device=states.device).bool()).double()
+    is_node = _is_node(adjacency)[..., None]
+
+    def field(x: Tensor, node: int) -> Tensor:
+        covering = closed @ x  # of each node
+        only_this = (covering - x[:, node, None] == 0) & (closed[:, node, :, None] != 0) & is_node
+        return 1 - penalty * only_this.sum(1)
+
+    return _anneal(states, adjacency, field, temperatures, seed)
+
+
+def chain_keys(seed: int, num_graphs: int, num_chains: int, device: torch.device) -> Tensor:
+    """What makes the random numbers of every chain its own. [B, S], 32 bits in int64.
+
+    >>> chain_keys(0, 2, 2, torch.device("cpu")).unique().numel()
+    4
+    """
+    graphs = torch.arange(num_graphs, device=device)[:, None]
+    chains = torch.arange(num_chains, device=device)
+    first = mix(torch.tensor([(seed & 0xFFFFFFFF) ^ 0x5851F42D, (seed >> 32) & 0xFFFFFFFF], device=device))
+    return mix(mix(first[0] + mix(first[1] + graphs * GOLDEN & 0xFFFFFFFF)) + chains * GOLDEN & 0xFFFFFFFF)
+
+
+def levels_of(keys: Tensor, sweep: int, num_nodes: int) -> Tensor:
+    """Which entry of the table each node of a chain gets in a sweep. [B, S] -> [B, num_nodes, S]."""
+    sweep_keys = mix(keys + sweep * GOLDEN & 0xFFFFFFFF)
+    nodes = torch.arange(num_nodes, device=keys.device)[:, None]
+    return mix(sweep_keys[:, None] + nodes * GOLDEN & 0xFFFFFFFF) >> (32 - LEVEL_BITS)
+
+
+def exponentials(device: torch.device) -> Tensor:
+    """The table: quantiles of the exponential distribution, the largest about 9. [NUM_LEVELS], float32."""
+    uniform = (torch.arange(NUM_LEVELS, dtype=torch.float64) + 0.5) / NUM_LEVELS
+    return (-uniform.log()).float().to(device)
+
+
+def mix(bits: Tensor) -> Tensor:
+    """A one-to-one function of 32 bits, held in int64, that looks random."""
+    bits = bits & 0xFFFFFFFF
+    for shift, factor in zip(MIX_SHIFTS[:2], MIX_FACTORS, strict=True):
+        bits = ((bits ^ (bits >> shift)) * factor) & 0xFFFFFFFF
+    return bits ^ (bits >> MIX_SHIFTS[2])
+
+
+def _anneal(
+    states: Tensor,
+    adjacency: DenseAdjacency,
+    field: Callable[[Tensor, int], Tensor],
+    temperatures: Tensor,
+    seed: int,
+) -> Tensor:
+    """The loop, given `field(x, node)`: the energy with the node less that without. [B, P, S] -> [B, S]."""
+    num_graphs, num_padded, _ = adjacency.matrix.shape
+    num_chains = states.shape[1]
+    is_node = _is_node(adjacency)
+    x = states.double().view(num_graphs, num_padded, num_chains).where(is_node[..., None], 0.0)
+    keys, table = chain_keys(seed, num_graphs, num_chains, states.device), exponentials(states.device).double()
+    best, energy = x.clone(), torch.zeros_like(x[:, 0])
+    lowest = energy
+    for sweep, temperature in enumerate(temperatures.double()):
+        thresholds = temperature[:, None, None] * table[levels_of(keys, sweep, num_padded)]
+        for node in range(num_padded):
+            sign = 1 - 2 * x[:, node]
+            change = sign * field(x, node)
+            accepted = (change < thresholds[:, node]) & is_node[:, node, None]
+            x[:, node] += sign * accepted
+            energy = energy + change.where(accepted, 0.0)
+        is_better = energy < lowest - TIE
+        best = best.where(~is_better[:, None], x)
+        lowest = lowest.where(~is_better, energy)
+    return best.view(states.shape).to(states.dtype)
+
+
+def _is_node(adjacency: DenseAdjacency) -> Tensor:
+    """Which rows of the padded graphs hold nodes. [B, P]."""
+    return torch.arange(adjacency.matrix.shape[1], device=adjacency.sizes.device) < adjacency.sizes[:, None]

@@ -1,0 +1,260 @@
+"""Simulated annealing on a GPU by Triton kernels: one program per graph and chain, fields in registers.
+
+The reference is `torch_anneal`, which has the same functions, gives the same states, and takes graphs padded to more
+than `MAX_PADDED` nodes. Kept apart from the callers because not every platform has Triton.
+
+A rejected proposal changes nothing, so a program does not walk through the nodes: it compares all fields with their
+thresholds at once and goes straight to the next node that will flip, which leaves as many steps in a sweep as there are
+flips, a few in a hundred nodes at low temperatures. A flip needs the node's row of the adjacency. Programs are as few
+warps as hold a graph's fields, as in `triton_decode`. Products are not fused into sums, which would round differently
+from the reference.
+
+Legend: B graphs, P padded nodes per graph, N = B * P rows, S chains per graph, K sweeps.
+"""
+
+import logging
+import math
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from diffuco.ops import torch_anneal
+from diffuco.ops.adjacency import DenseAdjacency
+from diffuco.ops.torch_anneal import GOLDEN, LEVEL_BITS, MIX_FACTORS, MIX_SHIFTS, TIE, chain_keys, exponentials
+from diffuco.ops.triton_decode import MAX_PADDED, NODES_PER_WARP, WIDEST_READ, closed_row, row_of
+
+_log = logging.getLogger(__name__)
+
+_STRIDE: tl.constexpr = tl.constexpr(GOLDEN)
+_LEVEL_SHIFT: tl.constexpr = tl.constexpr(32 - LEVEL_BITS)
+_SHIFT_1, _SHIFT_2, _SHIFT_3 = (tl.constexpr(shift) for shift in MIX_SHIFTS)
+_FACTOR_1, _FACTOR_2 = (tl.constexpr(factor) for factor in MIX_FACTORS)
+
+
+def anneal_quadratic(
+    states: Tensor, adjacency: DenseAdjacency, linear: Tensor, edge: float, pair: float, temperatures: Tensor, seed: int
+) -> Tensor:
+    """Anneal a quadratic energy. Reference: `torch_anneal`. [N, S] -> [N, S]."""
+    if not _fits(adjacency):
+        return torch_anneal.anneal_quadratic(states, adjacency, linear, edge, pair, temperatures, seed)
+    inputs = (states, linear.double())
+    return _launch(quadratic_kernel, states, adjacency, inputs, (edge, pair), temperatures, seed)
+
+
+def anneal_cover(states: Tensor, adjacency: DenseAdjacency, penalty: float, temperatures: Tensor, seed: int) -> Tensor:
+    """Anneal a cover energy. Reference: `torch_anneal`. [N, S] -> [N, S]."""
+    if not _fits(adjacency):
+        return torch_anneal.anneal_cover(states, adjacency, penalty, temperatures, seed)
+    return _launch(cover_kernel, states, adjacency, (states,), (penalty, 0.0), temperatures, seed)
+
+
+def _fits(adjacency: DenseAdjacency) -> bool:
+    num_padded = adjacency.matrix.shape[1]
+    if num_padded > MAX_PADDED:
+        _log.debug("graphs padded to %d: annealed by torch_anneal", num_padded)
+    return num_padded <= MAX_PADDED
+
+
+def _launch(
+    kernel: Any,
+    states: Tensor,
+    adjacency: DenseAdjacency,
+    inputs: tuple[Tensor, ...],
+    scalars: tuple[float, float],
+    temperatures: Tensor,
+    seed: int,
+) -> Tensor:
+    """Run one program per graph and chain. [N, S] -> [N, S]."""
+    num_chains, num_graphs, num_padded = states.shape[1], len(adjacency.sizes), adjacency.matrix.shape[1]
+    annealed = torch.empty(states.shape, device=states.device)
+    if not states.numel():
+        return annealed.to(states.dtype)
+    # Filled on the device: copying from the host would wait.
+    constants = torch.cat([annealed.new_full((1,), scalar, dtype=torch.float64) for scalar in (*scalars, TIE)])
+    keys = chain_keys(seed, num_graphs, num_chains, states.device)
+    tensors = (adjacency.matrix, adjacency.sizes, temperatures.double(), keys, exponentials(states.device), constants)
+    block = triton.next_power_of_2(num_padded)
+    vector = math.gcd(num_padded, WIDEST_READ)
+    with torch.cuda.device_of(states):  # type: ignore[no-untyped-call]
+        kernel[(num_graphs * num_chains,)](
+            annealed,
+            *(tensor.contiguous() for tensor in (*inputs, *tensors)),
+            *(num_chains, num_graphs, len(temperatures), num_padded // vector),
+            block=block,
+            vector=vector,
+            num_warps=max(1, block // NODES_PER_WARP),
+            enable_fp_fusion=False,
+        )
+    return annealed.to(states.dtype)
+
+
+@triton.jit
+def quadratic_kernel(
+    annealed: tl.tensor,
+    states: tl.tensor,
+    linear: tl.tensor,
+    matrix: tl.tensor,
+    sizes: tl.tensor,
+    temperatures: tl.tensor,
+    keys: tl.tensor,
+    table: tl.tensor,
+    constants: tl.tensor,
+    num_chains: tl.tensor,
+    num_graphs: tl.tensor,
+    num_sweeps: tl.tensor,
+    num_reads: tl.tensor,
+    block: tl.constexpr,
+    vector: tl.constexpr,
+) -> None:
+    """Anneal one chain; `fields` leaves out the coupling of all pairs, which depends on the number chosen only."""
+    num_padded = num_reads * vector
+    program = tl.program_id(0).to(tl.int64)
+    graph = program // num_chains
+    first_cell = graph * num_padded * num_chains + program % num_chains  # of [N, S]
+    size = tl.load(sizes + graph).to(tl.int32)
+    edge, pair, tie = tl.load(constants), tl.load(constants + 1), tl.load(constants + 2)
+    counter = tl.load(keys + program).to(tl.uint32)
+    matrix += graph * num_padded * num_padded
+    nodes = tl.arange(0, block)
+    x = (tl.load(states + first_cell + nodes * num_chains, mask=nodes < size, other=0.0) != 0.0).to(tl.int32)
+    coefficients = tl.load(linear + graph * num_padded + nodes, mask=nodes < size, other=0.0)
+    fields = coefficients
+    position = size * 0
+    while position < size:  # the chosen nodes, one after the other
+        node = tl.min(tl.where((nodes >= position) & (x != 0), nodes, size))
+        row = row_of(matrix, tl.where(node < size, node, -1), nodes, size, num_padded, vector)
+        fields += edge * row.to(tl.float64)
+        position = node + 1
+    num_chosen = tl.sum(x)
+    best = x
+    lowest = _quadratic_energy(x, fields, coefficients, pair, num_chosen)
+    for sweep in range(0, num_sweeps):
+        temperature = tl.load(temperatures + sweep * num_graphs + graph)
+        thresholds = _thresholds(temperature, counter, nodes, table)
+        counter += _STRIDE
+        position = size * 0
+        while position < size:
+            changes = (1 - 2 * x).to(tl.float64) * (fields + pair * (num_chosen - x).to(tl.float64))
+            flip = _next_flip(changes < thresholds, nodes, x, position, size)
+            node, sign = flip // 2, tl.where(flip < 2 * size, 1 - 2 * (flip % 2), 0)
+            row = row_of(matrix, tl.where(node < size, node, -1), nodes, size, num_padded, vector)
+            fields += sign.to(tl.float64) * (edge * row.to(tl.float64))
+            x += tl.where(nodes == node, sign, 0)
+            num_chosen += sign
+            position = node + 1
+        energy = _quadratic_energy(x, fields, coefficients, pair, num_chosen)
+        best = tl.where(energy < lowest - tie, x, best)
+        lowest = tl.where(energy < lowest - tie, energy, lowest)
+    tl.store(annealed + first_cell + nodes * num_chains, best.to(tl.float32), mask=nodes < num_padded)
+
+
+@triton.jit
+def cover_kernel(
+    annealed: tl.tensor,
+    states: tl.tensor,
+    matrix: tl.tensor,
+    sizes: tl.tensor,
+    temperatures: tl.tensor,
+    keys: tl.tensor,
+    table: tl.tensor,
+    constants: tl.tensor,
+    num_chains: tl.tensor,
+    num_graphs: tl.tensor,
+    num_sweeps: tl.tensor,
+    num_reads: tl.tensor,
+    block: tl.constexpr,
+    vector: tl.constexpr,
+) -> None:
+    """Anneal one chain; as in `numba_anneal`, a node's field is 1 - penalty * needs."""
+    num_padded = num_reads * vector
+    program = tl.program_id(0).to(tl.int64)
+    graph = program // num_chains
+    first_cell = graph * num_padded * num_chains + program % num_chains  # of [N, S]
+    size = tl.load(sizes + graph).to(tl.int32)
+    penalty, tie = tl.load(constants), tl.load(constants + 2)
+    counter = tl.load(keys + program).to(tl.uint32)
+    matrix += graph * num_padded * num_padded
+    nodes = tl.arange(0, block)
+    x = (tl.load(states + first_cell + nodes * num_chains, mask=nodes < size, other=0.0) != 0.0).to(tl.int32)
+    covering = x * 0
+    position = size * 0
+    while position < size:  # the chosen nodes, one after the other
+        node = tl.min(tl.where((nodes >= position) & (x != 0), nodes, size))
+        closed = closed_row(matrix, tl.where(node < size, node, -1), nodes, size, num_padded, vector)
+        covering += closed.to(tl.int32)
+        position = node + 1
+    needs = x * 0
+    for node in range(0, size):
+        closed = closed_row(matrix, node, nodes, size, num_padded, vector)
+        needs += (closed & (tl.sum(tl.where(nodes == node, covering, 0)) == x)).to(tl.int32)
+    best = x
+    lowest = _cover_energy(x, covering, penalty, nodes < size)
+    for sweep in range(0, num_sweeps):
+        temperature = tl.load(temperatures + sweep * num_graphs + graph)
+        thresholds = _thresholds(temperature, counter, nodes, table)
+        counter += _STRIDE
+        position = size * 0
+        while position < size:
+            changes = (1 - 2 * x).to(tl.float64) * (1.0 - penalty * needs.to(tl.float64))
+            flip = _next_flip(changes < thresholds, nodes, x, position, size)
+            node, sign = flip // 2, tl.where(flip < 2 * size, 1 - 2 * (flip % 2), 0)
+            closed = closed_row(matrix, tl.where(node < size, node, -1), nodes, size, num_padded, vector)
+            # Covered by no other node, or by a single one: these are needed by others now, or no longer.
+            others = covering - flip % 2
+            affected = tl.where(closed & (others <= 1), others, 2)
+            inner = size * 0
+            while inner < size:
+                code = tl.min(tl.where((nodes >= inner) & (affected < 2), 2 * nodes + affected, 2 * size))
+                covered = code // 2
+                around = closed_row(matrix, tl.where(covered < size, covered, -1), nodes, size, num_padded, vector)
+                needed = tl.where(code % 2 == 0, 1, x)
+                needs -= tl.where(around & (nodes != node), sign * needed, 0)
+                inner = covered + 1
+            covering += tl.where(closed, sign, 0)
+            x += tl.where(nodes == node, sign, 0)
+            position = node + 1
+        energy = _cover_energy(x, covering, penalty, nodes < size)
+        best = tl.where(energy < lowest - tie, x, best)
+        lowest = tl.where(energy < lowest - tie, energy, lowest)
+    tl.store(annealed + first_cell + nodes * num_chains, best.to(tl.float32), mask=nodes < num_padded)
+
+
+@triton.jit
+def _next_flip(accepted: tl.tensor, nodes: tl.tensor, x: tl.tensor, position: tl.tensor, size: tl.tensor) -> tl.tensor:
+    """Twice the next accepted node from a position on, plus its state; twice the size if there is none."""
+    accepted = accepted & (nodes >= position) & (nodes < size)
+    return tl.min(tl.where(accepted, 2 * nodes + x, 2 * size))
+
+
+@triton.jit
+def _quadratic_energy(
+    x: tl.tensor, fields: tl.tensor, coefficients: tl.tensor, pair: tl.tensor, num_chosen: tl.tensor
+) -> tl.tensor:
+    """H(X): half of what the nodes feel, and the other half of what they feel alone."""
+    pairs = pair * (num_chosen * (num_chosen - 1)).to(tl.float64)
+    return 0.5 * (tl.sum(x.to(tl.float64) * (fields + coefficients)) + pairs)
+
+
+@triton.jit
+def _cover_energy(x: tl.tensor, covering: tl.tensor, penalty: tl.tensor, is_node: tl.tensor) -> tl.tensor:
+    """H(X): the chosen nodes, and the penalty of those not covered."""
+    num_uncovered = tl.sum((is_node & (covering == 0)).to(tl.int32))
+    return tl.sum(x).to(tl.float64) + penalty * num_uncovered.to(tl.float64)
+
+
+@triton.jit
+def _thresholds(temperature: tl.tensor, counter: tl.tensor, nodes: tl.tensor, table: tl.tensor) -> tl.tensor:
+    """Below which change of the energy each node flips in this sweep; `counter` is the chain's key plus its strides."""
+    levels = _mix(_mix(counter) + nodes.to(tl.uint32) * _STRIDE) >> _LEVEL_SHIFT
+    return temperature * tl.load(table + levels).to(tl.float64)
+
+
+@triton.jit
+def _mix(bits: tl.tensor) -> tl.tensor:
+    """The 32-bit mixer of the reference."""
+    bits = (bits ^ (bits >> _SHIFT_1)) * _FACTOR_1
+    bits = (bits ^ (bits >> _SHIFT_2)) * _FACTOR_2
+    return bits ^ (bits >> _SHIFT_3)
