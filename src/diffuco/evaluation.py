@@ -52,6 +52,7 @@ def evaluate(
         )
     about = {
         "model": solver.checkpoint.name,
+        "weights": solver.checkpoint.digest,
         "samples": samples,
         "steps": step_factor * solver.checkpoint.model.config.num_steps,
         "step_factor": step_factor,

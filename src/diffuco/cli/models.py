@@ -1,4 +1,4 @@
-"""`diffuco models`: the models that ship with the package."""
+"""`diffuco models`: the models that ship with the package, and which to choose."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,11 @@ def add_to(app: typer.Typer) -> None:
 
 
 def models(as_json: Json = False) -> None:
-    """List the models that ship with diffuco."""
+    """List the models that ship with diffuco: what each was trained on, how good it is, when to choose it.
+
+    Gaps are to optimal or best known solutions, on graphs that the model has not seen, as a mean over the samples and
+    of the best of them.
+    """
     from diffuco.pretrained import list_models, load_model
 
     cards = list_models()
@@ -34,13 +38,11 @@ def models(as_json: Json = False) -> None:
 def _table(cards: list[dict[str, Any]]) -> "Table":
     from rich.table import Table
 
-    table = Table("model", "problem", "trained on")
-    for heading in ("parameters", "steps", "layers"):
-        table.add_column(heading, justify="right")
-    table.add_column("validation")
+    from diffuco.pretrained.cards import measured, trained_on, when_to_choose
+
+    table = Table("model", "problem", "trained on", "gap", "best of the samples", "choose it for")
     for card in cards:
-        shape = card["model"]
-        counts = (f"{card['parameters']:,}", str(shape["num_steps"]), str(shape["num_layers"]))
-        scores = ", ".join(f"{name} {value:.4g}" for name, value in card.get("validation", {}).items())
-        table.add_row(card["name"], card["problem"], card.get("dataset", ""), *counts, scores)
+        found = measured(card)
+        scores = ("not measured", "") if found is None else (str(found), found.best_text)
+        table.add_row(card["name"], card["problem"], trained_on(card), *scores, when_to_choose(card))
     return table

@@ -34,6 +34,8 @@ class Checkpoint:
     name: str
     card: dict[str, Any]
     """Training configuration, commit, dataset, metrics."""
+    digest: str = ""
+    """SHA-256 of the weights, by which measurements name them."""
 
 
 def save_checkpoint(path: Path, model: Gnn, *, problem: str, card: dict[str, Any]) -> None:
@@ -61,7 +63,7 @@ def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> Checkpoin
         model.load_state_dict(tensors)
     except (TypeError, RuntimeError) as error:
         raise InputError(f"{path}: the weights do not fit the network described in the file; train it again") from error
-    return Checkpoint(model.to(device).eval(), header["problem"], path.stem, header["card"])
+    return Checkpoint(model.to(device).eval(), header["problem"], path.stem, header["card"], header["digest"])
 
 
 def read_card(path: Path) -> dict[str, Any]:

@@ -1,0 +1,106 @@
+"""Make a finished run a model that ships with the package, with a card that says how good it is.
+
+usage: python experiments/ship_model.py runs/NAME [--name NAME] [--evaluation JSON...]
+
+Takes best.safetensors, which holds no optimiser state, puts the training curve of log.jsonl and the records that
+`diffuco evaluate --output` wrote into its card, writes it to the package and renews docs/models.md. Of several records,
+the first is of these weights and the others are of the same run with other seeds. A shipped file in place of the folder
+keeps its weights and curve and gets a new evaluation.
+"""
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import model_cards
+
+from diffuco import pretrained
+from diffuco.errors import InputError
+from diffuco.graphs.datasets import get_dataset
+from diffuco.graphs.statistics import describe
+from diffuco.model import Checkpoint, load_checkpoint, read_card, save_checkpoint
+
+ROOT = Path(__file__).parents[1]
+BUDGET_BYTES = 20_000_000
+"""Of all shipped weights together."""
+CURVE_POINTS = 60
+FROM_RECORD = ("dataset", "split", "graphs", "mean_edges", "samples", "steps", "decode", "mean", "best", "hardware")
+FROM_REFERENCE = ("gap", "gap_standard_error", "gap_of_best", "solver", "proven")
+NUM_DESCRIBED = 500
+"""Graphs that are generated again to describe the training set of a run that did not."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Ship one model."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("run", type=Path, help="folder of a finished run, or a shipped file")
+    parser.add_argument("--name", help="name of the model; default: the folder's")
+    parser.add_argument("--evaluation", type=Path, nargs="+", default=[], help="records of `diffuco evaluate --output`")
+    options = parser.parse_args(arguments)
+    try:
+        path = ship(options.run, options.name or options.run.resolve().stem, options.evaluation)
+    except InputError as error:
+        sys.exit(f"error: {error}")
+    model_cards.main()
+    files = list(pretrained.FOLDER.glob("*.safetensors"))
+    own, total = (sum(file.stat().st_size for file in some) / 1e6 for some in ([path], files))
+    print(f"{path.name}: {own:.2f} MB; {len(files)} models, {total:.1f} of {BUDGET_BYTES / 1e6:.0f} MB")
+
+
+def ship(run: Path, name: str, evaluations: list[Path]) -> Path:
+    """Write the model's file with its full card; nothing is written where something does not fit together."""
+    checkpoint = load_checkpoint(run if run.is_file() else run / "best.safetensors")
+    card = dict(checkpoint.card)
+    if run.is_dir():
+        card |= _about_the_run(run, card)
+    if "graphs" not in card:
+        training = card["training"]
+        graphs = get_dataset(training["dataset"]).graphs("train", min(NUM_DESCRIBED, training["num_train_graphs"]))
+        card["graphs"] = asdict(describe(graphs)) | {"count": training["num_train_graphs"]}
+    if evaluations:
+        card["evaluations"] = [_evaluation(path, checkpoint, first=path == evaluations[0]) for path in evaluations]
+    target = pretrained.FOLDER / f"{name}.safetensors"
+    others = sum(file.stat().st_size for file in pretrained.FOLDER.glob("*.safetensors") if file != target)
+    own = sum(weights.numel() * weights.element_size() for weights in checkpoint.model.state_dict().values())
+    if others + own > BUDGET_BYTES:
+        raise InputError(f"{name}: with its {own / 1e6:.1f} MB, the package would hold {(others + own) / 1e6:.1f} MB")
+    save_checkpoint(target, checkpoint.model, problem=checkpoint.problem, card=card)
+    return target
+
+
+def _about_the_run(run: Path, card: dict[str, Any]) -> dict[str, Any]:
+    """The training curve, and the time of the whole run instead of that until its best step."""
+    if json.loads((run / "config.json").read_text()) != card["training"]:
+        raise InputError(f"{run}: config.json is not the configuration of best.safetensors; find the run it belongs to")
+    lines = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    # A run that was killed and resumed logs some steps twice.
+    by_step = {line["step"]: line["energy"] for line in lines if line["kind"] == "validation"}
+    steps = sorted(by_step)
+    stride = -(-len(steps) // CURVE_POINTS)
+    kept = sorted({*steps[::stride], *steps[-1:]})
+    return {
+        "curve": [[step, round(by_step[step], 4)] for step in kept],
+        "minutes": read_card(run / "last.safetensors")["minutes"],
+    }
+
+
+def _evaluation(path: Path, checkpoint: Checkpoint, *, first: bool) -> dict[str, Any]:
+    """What the card keeps of a record."""
+    record = json.loads(path.read_text())
+    if record["problem"] != checkpoint.problem:
+        raise InputError(f"{path}: measured on {record['problem']}, the model is for {checkpoint.problem}")
+    if "model" not in record:
+        raise InputError(f"{path}: measured of a method, not of a model")
+    if first and record.get("weights", checkpoint.digest) != checkpoint.digest:
+        raise InputError(f"{path}: measured with other weights; evaluate this model")
+    reference = record.get("reference", {})
+    kept = {key: record[key] for key in (*FROM_RECORD, "commit")}
+    kept |= {key: reference[key] for key in FROM_REFERENCE if key in reference}
+    return kept | {"file": path.resolve().relative_to(ROOT).as_posix()}
+
+
+if __name__ == "__main__":
+    main()

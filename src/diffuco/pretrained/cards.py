@@ -1,0 +1,86 @@
+"""What the card of a model says to people: what it was trained on, how good it is, when to choose it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from diffuco.errors import InputError
+from diffuco.graphs.datasets import get_dataset
+
+Card = dict[str, Any]
+"""As `list_models` gives it. Training writes most of it; `experiments/ship_model.py` adds what is measured later:
+`curve` [[step, validation energy], ...] and `evaluations`, one per seed, the first of these very weights."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What evaluations found, as a mean over seeds."""
+
+    value: float
+    """Mean gap of the samples to the reference or, without a reference, the cut as a share of the edges."""
+    error: float
+    """Standard error, over seeds where there are several, else over graphs."""
+    best: float
+    """The same of the best sample of each graph."""
+    num_seeds: int
+    is_gap: bool
+
+    def __str__(self) -> str:
+        if self.is_gap:
+            return f"{100 * self.value:.2f} % ± {100 * self.error:.2f} %"
+        return f"cuts {self.value:.4f} of the edges"
+
+    @property
+    def best_text(self) -> str:
+        """The figure of the best samples."""
+        return f"{100 * self.best:.2f} %" if self.is_gap else f"{self.best:.4f}"
+
+
+def measured(card: Card) -> Measured | None:
+    """The evaluations of a shipped model in one figure; None if there are none that could be compared."""
+    records = card.get("evaluations", [])
+    if not records:
+        return None
+    if all("gap" in record for record in records):
+        gaps = [record["gap"] for record in records]
+        error = records[0]["gap_standard_error"] if len(gaps) == 1 else np.std(gaps, ddof=1) / np.sqrt(len(gaps))
+        best = np.mean([record["gap_of_best"] for record in records])
+        return Measured(float(np.mean(gaps)), float(error), float(best), len(records), is_gap=True)
+    if card["problem"] != "max-cut":
+        return None
+    shares, best_shares = ([record[name] / record["mean_edges"] for record in records] for name in ("mean", "best"))
+    error = np.std(shares, ddof=1) / np.sqrt(len(shares)) if len(shares) > 1 else float("nan")
+    return Measured(float(np.mean(shares)), float(error), float(np.mean(best_shares)), len(records), is_gap=False)
+
+
+def trained_on(card: Card) -> str:
+    """The training graphs in words."""
+    name = card.get("dataset", "unknown graphs")
+    try:
+        return get_dataset(name).description.partition(";")[0]
+    except InputError:
+        return f"{name}: {card['graphs']['count']:,} graphs" if "graphs" in card else str(name)
+
+
+def when_to_choose(card: Card) -> str:
+    """For which graphs a model is the right one: those like the ones it has seen."""
+    if card["model"]["num_steps"] == 1:
+        return "comparing: it decides in one step, as the baseline EGN does"
+    if "graphs" not in card:
+        return "graphs like those"
+    (fewest, _, most), (sparsest, _, densest) = card["graphs"]["nodes"], card["graphs"]["density"]
+    weights = ", with weights" if card["model"]["weighted"] else ""
+    return f"about {fewest:,} to {most:,} nodes, density {sparsest:.2g} to {densest:.2g}{weights}"
+
+
+def sparkline(values: list[float], width: int = 40) -> str:
+    """Numbers as a line of blocks, thinned to at most `width`.
+
+    >>> sparkline([4.0, 2.0, 1.0, 0.0])
+    '█▅▃▁'
+    """
+    blocks = "▁▂▃▄▅▆▇█"
+    chosen = np.array(values)[np.unique(np.linspace(0, len(values) - 1, width).round().astype(int))]
+    span = max(float(np.ptp(chosen)), 1e-12)
+    return "".join(blocks[round((len(blocks) - 1) * float(value - chosen.min()) / span)] for value in chosen)

@@ -1,0 +1,147 @@
+"""The cards of shipped models: what people are told of them, the page made from them, and how a model is shipped."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from diffuco import pretrained
+from diffuco.model import load_checkpoint, read_card
+from diffuco.pretrained.cards import measured, sparkline, trained_on, when_to_choose
+from diffuco.training.loop import train
+from test_training import SHORT
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "experiments"))
+import model_cards  # noqa: E402
+import ship_model  # noqa: E402
+
+RECORD = {
+    "dataset": "rb-tiny", "split": "test", "model": "somewhere", "problem": "mis", "graphs": 5, "mean_edges": 90.0,
+    "samples": 8, "steps": 6, "decode": "ce", "mean": 5.0, "best": 5.5, "hardware": "CPU", "commit": "abc",
+    "reference": {"gap": 0.04, "gap_standard_error": 0.01, "gap_of_best": 0.02, "solver": "cp-sat", "proven": 5},
+}  # fmt: skip
+
+
+def test_page_of_models_is_up_to_date():
+    page = model_cards.page(pretrained.list_models())
+    assert page == model_cards.PAGE.read_text(), "run `python experiments/model_cards.py`"
+
+
+def test_shipped_models_fit_into_the_package():
+    sizes = [path.stat().st_size for path in pretrained.FOLDER.glob("*.safetensors")]
+    assert sum(sizes) <= ship_model.BUDGET_BYTES
+
+
+@pytest.mark.parametrize("card", pretrained.list_models(), ids=lambda card: card["name"])
+def test_evaluations_in_cards_are_those_in_the_repository(card):
+    for kept in card.get("evaluations", []):
+        record = json.loads((ROOT / kept["file"]).read_text())
+        assert (kept["mean"], kept["graphs"]) == (record["mean"], record["graphs"])
+        assert kept.get("gap") == record.get("reference", {}).get("gap")
+
+
+@pytest.fixture(scope="module")
+def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "mis-short"
+    train(SHORT, folder, progress=False)
+    return folder
+
+
+@pytest.fixture
+def shop(tmp_path, monkeypatch) -> Path:
+    """An empty folder of shipped models, and records that may lie anywhere."""
+    monkeypatch.setattr(pretrained, "FOLDER", tmp_path)
+    monkeypatch.setattr(model_cards, "PAGE", tmp_path / "models.md")
+    monkeypatch.setattr(ship_model, "ROOT", tmp_path)
+    return tmp_path
+
+
+def write_record(path: Path, **changes: object) -> Path:
+    path.write_text(json.dumps(RECORD | changes))
+    return path
+
+
+def test_a_finished_run_is_shipped_with_curve_and_gap(finished_run, shop, capsys):
+    digest = load_checkpoint(finished_run / "best.safetensors").digest
+    record = write_record(shop / "scores.json", weights=digest)
+    ship_model.main([str(finished_run), "--evaluation", str(record)])
+    assert "1 models, 0.0 of 20 MB" in capsys.readouterr().out
+    (card,) = pretrained.list_models()
+    assert pretrained.load_model("mis-short").digest == digest
+    assert [step for step, _ in card["curve"]] == [2, 4, 6, 8, 9]
+    assert card["graphs"]["count"] == SHORT.num_train_graphs
+    assert card["evaluations"][0]["file"] == "scores.json"
+    page = (shop / "models.md").read_text()
+    assert "| 4.00 % ± 1.00 % | 2.00 % |" in page
+    assert "best at step" in page
+
+
+def test_gaps_of_several_seeds_are_averaged(finished_run, shop):
+    records = [
+        write_record(shop / f"{seed}.json", reference=RECORD["reference"] | {"gap": gap})
+        for seed, gap in enumerate((0.02, 0.03, 0.04))
+    ]
+    found = measured(read_card(ship_model.ship(finished_run, "three", records)))
+    assert found is not None
+    assert (found.num_seeds, found.value, found.error) == (3, pytest.approx(0.03), pytest.approx(0.01 / 3**0.5))
+
+
+def test_a_shipped_file_gets_a_new_evaluation_and_keeps_the_rest(finished_run, shop):
+    path = ship_model.ship(finished_run, "again", [])
+    before = read_card(path)
+    assert measured(before) is None
+    after = read_card(ship_model.ship(path, "again", [write_record(shop / "later.json")]))
+    assert {name: after[name] for name in before} == before
+    assert measured(after) is not None
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [({"problem": "mvc"}, "measured on mvc"), ({"weights": "0" * 64}, "other weights")],
+)
+def test_records_of_something_else_are_refused(finished_run, shop, changes, complaint):
+    record = write_record(shop / "wrong.json", **changes)
+    with pytest.raises(SystemExit, match=complaint):
+        ship_model.main([str(finished_run), "--evaluation", str(record)])
+    assert not pretrained.list_models()
+
+
+def test_models_that_outgrow_the_package_are_refused(finished_run, shop, monkeypatch):
+    monkeypatch.setattr(ship_model, "BUDGET_BYTES", 1000)
+    with pytest.raises(SystemExit, match="MB"):
+        ship_model.main([str(finished_run)])
+
+
+def test_a_configuration_of_another_run_is_refused(finished_run, shop, tmp_path):
+    other = tmp_path / "mixed"
+    other.mkdir()
+    for name in ("best.safetensors", "last.safetensors", "log.jsonl"):
+        (other / name).write_bytes((finished_run / name).read_bytes())
+    (other / "config.json").write_text(json.dumps(replace(SHORT, seed=7).__dict__))
+    with pytest.raises(SystemExit, match=r"config\.json"):
+        ship_model.main([str(other)])
+
+
+def test_cards_say_when_to_choose_a_model():
+    graphs = {"count": 9, "nodes": [20, 30.0, 42], "density": [0.1, 0.2, 0.3], "mean_degree": 5.0}
+    shape = {"num_steps": 4, "weighted": False}
+    card = {"problem": "mis", "dataset": "rb-tiny", "graphs": graphs, "model": shape}
+    assert when_to_choose(card) == "about 20 to 42 nodes, density 0.1 to 0.3"
+    assert when_to_choose(card | {"model": shape | {"weighted": True}}).endswith("with weights")
+    assert "baseline" in when_to_choose(card | {"model": shape | {"num_steps": 1}})
+    assert trained_on(card).startswith("RB graphs of 20 to 42 nodes")
+    assert trained_on(card | {"dataset": "proteins"}) == "proteins: 9 graphs"
+
+
+def test_cuts_without_reference_are_told_as_a_share_of_the_edges():
+    record = {"mean": 60.0, "best": 66.0, "mean_edges": 100.0}
+    assert str(measured({"problem": "max-cut", "evaluations": [record]})) == "cuts 0.6000 of the edges"
+    assert measured({"problem": "mis", "evaluations": [record]}) is None
+
+
+def test_sparkline_is_as_short_as_asked():
+    assert len(sparkline([float(value) for value in range(500)], 30)) == 30
+    assert sparkline([1.0]) == "▁"
