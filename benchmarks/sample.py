@@ -102,7 +102,7 @@ def measure(model: Gnn, graphs: list[Graph], engine: str, arguments: argparse.Na
     collect_s, sample_s = (statistics.median(times) for times in zip(*passes[WARM_UP - 1 :], strict=True))
     work = Work()
     for group in groups:
-        over_lists = make_batch(group, device).lists is not None
+        over_lists = make_batch(group, device).wide_lists is not None
         shape = (model.config, group, arguments.samples)
         work += forward_work(*shape, over_lists=over_lists, float_bytes=FLOAT_BYTES[engine])
     times = {"sample_s": sample_s, "collect_s": collect_s, "first_s": sum(first)}

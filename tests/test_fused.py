@@ -81,7 +81,7 @@ def batch_of(kind, weighted):
     if kind == "sparse":
         return SparseBatch.from_graphs(chosen, DEVICE)
     batch = DenseBatch.from_graphs(chosen, DEVICE, pad_to=21)
-    batch.lists = neighbor_lists(chosen, 21, DEVICE) if kind == "lists" else None
+    batch.lists = batch.wide_lists = neighbor_lists(chosen, 21, DEVICE) if kind == "lists" else None
     return batch
 
 
@@ -157,7 +157,7 @@ def test_sampling_without_gradients_gives_the_same_logits():
 @pytest.mark.parametrize("scaled", [False, True])
 def test_sparse_sum_is_the_reference_sum(weighted, scaled):
     batch = SparseBatch.from_graphs(graphs(weighted=True), DEVICE)
-    lists = batch.lists if weighted else batch.lists._replace(weights=None)
+    lists = batch.wide_lists if weighted else batch.wide_lists._replace(weights=None)
     values = torch.randn(batch.num_rows, 3, 16, device=DEVICE)
     scale = torch.rand(batch.num_rows, device=DEVICE) if scaled else None
     expected = reference.csr_neighbor_sum(values.flatten(1), batch.indptr, batch.indices, lists.weights)
@@ -165,6 +165,19 @@ def test_sparse_sum_is_the_reference_sum(weighted, scaled):
     got = torch.empty_like(values)
     triton_gnn.neighbor_sum(lists, values, got, scale)
     assert torch.allclose(got, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_batch_with_lists_sums_and_differentiates_as_with_matrices(weighted):
+    with_lists, with_matrices = batch_of("lists", weighted=True), batch_of("dense", weighted=True)
+    values = torch.randn(with_lists.num_rows, 3, device=DEVICE, requires_grad=True)
+    factors = torch.randn(with_lists.num_rows, 3, device=DEVICE)
+    outcomes = []
+    for batch in (with_lists, with_matrices):
+        summed = batch.neighbor_sum(values, weighted=weighted)
+        outcomes.append((summed, *torch.autograd.grad((summed * factors).sum(), values)))
+    for got, expected in zip(*outcomes, strict=True):
+        assert torch.allclose(got, expected, atol=1e-4)
 
 
 def test_calls_differentiated_apart_are_refused():

@@ -165,7 +165,7 @@ def test_plain_mean_baseline_would_be_biased(monkeypatch):
     paths = all_paths(3, 2)
     first, second = torch.meshgrid(torch.arange(len(paths)), torch.arange(len(paths)), indexing="ij")
     pairs = torch.stack([paths[first.ravel()], paths[second.ravel()]], dim=1)
-    monkeypatch.setattr("diffuco.diffusion.loss.leave_one_out", lambda costs: costs - costs.mean(1, keepdim=True))
+    monkeypatch.setattr("diffuco.diffusion.loss.leave_one_out", lambda costs: costs - costs.mean(-1, keepdim=True))
     estimate = gradient_of_estimate(denoiser, problem, noise, PATH, pairs, 0.7)
     (exact,) = torch.autograd.grad(exact_free_energy(denoiser, problem, noise, PATH, 0.7), denoiser.table)
     assert (estimate - exact).norm() / exact.norm() > 0.01

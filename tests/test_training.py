@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -41,6 +42,15 @@ SHORT = replace(
     validate_every=2,
     checkpoint_every=2,
 )
+
+
+def test_a_run_may_begin_with_the_weights_of_another(tmp_path):
+    train(SHORT, tmp_path / "first", progress=False)
+    path = str(tmp_path / "first" / "last.safetensors")
+    begun = initial_model(replace(SHORT, start_from=path, start_temperature=0.05))
+    assert all(map(torch.equal, begun.parameters(), load_checkpoint(Path(path)).model.parameters()))
+    with pytest.raises(InputError, match="same steps, layers and features"):
+        initial_model(replace(SHORT, start_from=path, num_layers=SHORT.num_layers + 1))
 
 
 def test_training_lowers_the_energy_of_samples(tmp_path):

@@ -58,13 +58,15 @@ def step_cost(problem: Problem, noise: Noise, batch: Batch, steps: Steps, temper
 def leave_one_out(values: Tensor) -> Tensor:
     """Each sample's value minus the mean of the graph's other samples; the mean over all would bias the gradient.
 
+    [..., S] -> [..., S].
+
     >>> leave_one_out(torch.tensor([[1.0, 2.0, 6.0]])).tolist()
     [[-3.0, -1.5, 4.5]]
     """
-    num_samples = values.shape[1]
+    num_samples = values.shape[-1]
     if num_samples == 1:
         return values
-    return (values - values.mean(1, keepdim=True)) * (num_samples / (num_samples - 1))
+    return (values - values.mean(-1, keepdim=True)) * (num_samples / (num_samples - 1))
 
 
 def surrogate(batch: Batch, steps: Steps, cost: Tensor, advantages: Tensor) -> Tensor:
@@ -120,7 +122,7 @@ def backward_joint_bound(
 def later_costs_advantage(costs: Tensor) -> Tensor:
     """Per step, the sum of the costs after it minus the leave-one-out baseline. [T, B, S] -> [T, B, S]."""
     after = costs.flip(0).cumsum(0).flip(0) - costs
-    return torch.stack([leave_one_out(step) for step in after])
+    return leave_one_out(after)
 
 
 def _chunks(length: int, size: int) -> Iterator[slice]:

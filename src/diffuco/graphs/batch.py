@@ -21,8 +21,10 @@ DENSE_ABOVE_DENSITY = 0.05
 """On a CPU a dense product beats the sparse sum above this share of possible edges."""
 DENSE_BYTES_PER_GRAPH = 2**28
 """Largest adjacency matrix that is stored densely."""
-LISTS_BELOW_DENSITY = 0.005
-"""On a GPU neighbour lists beat the tensor cores below this share of possible edges."""
+LISTS_BELOW_DENSITY = 0.03
+"""On a GPU sums over neighbour lists beat float32 products below this share of possible edges."""
+WIDE_LISTS_BELOW_DENSITY = 0.005
+"""They beat even the tensor cores, which take float16 features, below this share."""
 
 
 class Batch(ABC):
@@ -41,8 +43,8 @@ class Batch(ABC):
     """[B] rows of each graph, padding included."""
     largest: int
     """Rows of the largest graph, padding included."""
-    lists: NeighborLists | None
-    """Lists of neighbours, where a GPU sums faster over them than with matrices."""
+    wide_lists: NeighborLists | None
+    """Lists of neighbours, where a GPU sums features faster over them than with matrices."""
 
     @classmethod
     @abstractmethod
@@ -112,7 +114,7 @@ class SparseBatch(Batch):
         self.node_weights = node_weights
         self.degrees = indptr.diff().to(torch.float32)
         # One collection with one graph: neighbours are rows already.
-        self.lists = NeighborLists(sizes.new_zeros(1), indptr[None], indices, weights, self.num_rows)
+        self.wide_lists = NeighborLists(sizes.new_zeros(1), indptr[None], indices, weights, self.num_rows)
 
     @classmethod
     def from_graphs(cls, graphs: Sequence[Graph], device: torch.device | str = "cpu") -> "SparseBatch":
@@ -174,18 +176,21 @@ class DenseBatch(Batch):
         weights: Tensor | None,
         node_weights: Tensor,
         lists: NeighborLists | None = None,
+        wide_lists: NeighborLists | None = None,
+        degrees: Tensor | None = None,
     ) -> None:
         self.num_graphs, self.num_padded, _ = adjacency.shape
         self.sizes = sizes
         self.extents = torch.full_like(sizes, self.num_padded)
         self.largest = self.num_padded
         self.lists = lists
+        self.wide_lists = wide_lists
         self._matrices: dict[tuple[torch.dtype, bool], Tensor] = {}
         self.row_starts = torch.arange(self.num_graphs, device=sizes.device) * self.num_padded
         self.adjacency = adjacency
         self.weights = weights
         self.node_weights = node_weights
-        self.degrees = adjacency.sum(2, dtype=torch.float32).view(-1)
+        self.degrees = adjacency.sum(2, dtype=torch.float32).view(-1) if degrees is None else degrees
         self.mask = (torch.arange(self.num_padded, device=sizes.device) < sizes[:, None]).view(-1)
 
     @classmethod
@@ -209,26 +214,41 @@ class DenseBatch(Batch):
         # 0 and 1 are exact in float16, which the tensor cores multiply at full speed.
         on_gpu = torch.device(device).type == "cuda"
         dtype = torch.float16 if on_gpu else torch.float32
-        is_sparse = 2 * sum(graph.num_edges for graph in graphs) < LISTS_BELOW_DENSITY * adjacency.size
+        density = 2 * sum(graph.num_edges for graph in graphs) / max(1, adjacency.size)
+        lists = None
+        if on_gpu and density < LISTS_BELOW_DENSITY and ops.triton_works():
+            lists = neighbor_lists(graphs, num_padded, device)
         return cls(
             torch.tensor([graph.num_nodes for graph in graphs], dtype=torch.int64, device=device),
             torch.from_numpy(adjacency).to(device).to(dtype),
             torch.from_numpy(weights).to(device) if has_weights else None,
             torch.from_numpy(node_weights).view(-1).to(device),
-            neighbor_lists(graphs, num_padded, device) if on_gpu and is_sparse else None,
+            lists,
+            lists if density < WIDE_LISTS_BELOW_DENSITY else None,
         )
 
     def select(self, graphs: Tensor, num_padded: int | None = None) -> "DenseBatch":
         """The batch of some of these graphs, padded to fewer nodes if they allow it, without leaving the device."""
         num_padded = num_padded or self.num_padded
-        node_weights = self.node_weights.view(self.num_graphs, -1)[graphs, :num_padded].flatten()
-        weights = None if self.weights is None else self.weights[graphs, :num_padded, :num_padded]
+
+        def rows(values: Tensor) -> Tensor:
+            return values.view(self.num_graphs, -1)[graphs, :num_padded].flatten()
+
         lists = None if self.lists is None else self.lists.select(graphs, num_padded)
-        adjacency = self.adjacency[graphs, :num_padded, :num_padded]
-        return DenseBatch(self.sizes[graphs], adjacency, weights, node_weights, lists)
+        return DenseBatch(
+            self.sizes[graphs],
+            self.adjacency[graphs, :num_padded, :num_padded],
+            None if self.weights is None else self.weights[graphs, :num_padded, :num_padded],
+            rows(self.node_weights),
+            lists,
+            None if self.wide_lists is None else lists,
+            rows(self.degrees),
+        )
 
     def neighbor_sum(self, values: Tensor, *, weighted: bool = False) -> Tensor:
         """Sum over each node's neighbours, times the edge weights if asked. [N, ...] -> [N, ...]."""
+        if self.lists is not None:
+            return ops.list_neighbor_sum(values, self.lists if weighted else self.lists._replace(weights=None))
         return ops.dense_neighbor_sum(values, self.matrix(values.dtype, weighted=weighted))
 
     def matrix(self, dtype: torch.dtype, *, weighted: bool = False) -> Tensor:

@@ -107,25 +107,38 @@ class Layout:
         first_bias, first_scale, first_shift, second_bias, scale, shift, mean_share, sum_scale, sum_shift = (
             layers[:, 5 * size**2 :].view(-1, len(_LAYER_VECTORS), size).unbind(1)
         )
-        # A layer's input has been through the norm of the layer before.
-        scale_before = torch.cat([torch.ones_like(scale[:1]), scale[:-1]])
-        shift_before = torch.cat([torch.zeros_like(shift[:1]), shift[:-1]])
+        # A layer's input has been through the norm of the layer before. Split and unbind where indexing would do: the
+        # backward pass of an index fills a tensor with zeros.
+        scales_before, last_scale = torch.split(scale, [self.num_layers - 1, 1])
+        shifts_before, last_shift = torch.split(shift, [self.num_layers - 1, 1])
+        scale_before = torch.cat([torch.ones_like(last_scale), scales_before])
+        shift_before = torch.cat([torch.zeros_like(last_shift), shifts_before])
         matrices, moved = _fold(
             matrices,
-            torch.stack([scale_before, scale_before, scale_before, sum_scale, first_scale], 1),
-            torch.stack([shift_before, shift_before, shift_before, sum_shift, first_shift], 1),
+            torch.cat([_thrice(scale_before), torch.stack([sum_scale, first_scale], 1)], 1),
+            torch.cat([_thrice(shift_before), torch.stack([sum_shift, first_shift], 1)], 1),
         )
-        biases = [moved[:, 0], moved[:, 1], first_bias + moved[:, 2] + moved[:, 3], second_bias + moved[:, 4]]
+        message, skip, first, first_of_sum, second = moved.unbind(1)
+        biases = [message, skip, first_bias + first + first_of_sum, second_bias + second]
         layers = torch.cat([matrices.flatten(1), torch.stack([*biases, mean_share], 1).flatten(1)], 1)
-        vectors, bias = head[2 * size**2 : -1].view(-1, size), head[-1:]
+        head_matrices, vectors, bias = torch.split(head, [2 * size**2, len(head) - 2 * size**2 - 1, 1])
+        first_bias, first_scale, first_shift, second_bias, second_scale, second_shift, column = vectors.view(
+            -1, size
+        ).unbind()
         matrices, moved = _fold(
-            head[: 2 * size**2].view(2, size, size),
-            torch.stack([scale[-1], vectors[1]]),
-            torch.stack([shift[-1], vectors[2]]),
+            head_matrices.view(2, size, size),
+            torch.cat([last_scale, first_scale[None]]),
+            torch.cat([last_shift, first_shift[None]]),
         )
-        head_vectors = [vectors[0] + moved[0], vectors[3] + moved[1], vectors[4] * vectors[6]]
-        head_bias = bias + (vectors[5] * vectors[6]).sum()
+        first, second = moved.unbind()
+        head_vectors = [first_bias + first, second_bias + second, second_scale * column]
+        head_bias = bias + (second_shift * column).sum()
         return torch.cat([encoder, layers.flatten(), matrices.flatten(), *head_vectors, head_bias])
+
+
+def _thrice(rows: Tensor) -> Tensor:
+    """The same for a layer's first three matrices, which read its input. [L, F] -> [L, 3, F]."""
+    return rows[:, None].expand(-1, 3, -1)
 
 
 def _fold(matrices: Tensor, scale: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
@@ -187,8 +200,8 @@ def neighborhood(batch: Batch, weighted: bool, dtype: torch.dtype) -> Neighborho
     scale = weight_scale(batch) if weighted else torch.ones_like(batch.degrees)
     per_degree = 1 / batch.degrees.clamp(min=1).sqrt()
     node_inputs = batch.node_weights / scale
-    if batch.lists is not None:
-        lists = batch.lists if weighted else batch.lists._replace(weights=None)
+    if batch.wide_lists is not None:
+        lists = batch.wide_lists if weighted else batch.wide_lists._replace(weights=None)
         whole_scale = per_degree / scale
         # Scaled before it is rounded: a hub's sum may be out of float16's range.
         return Neighborhood(

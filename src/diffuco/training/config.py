@@ -63,6 +63,8 @@ class TrainConfig:
     engine: Literal["auto", "reference", "compiled", "fused"] = "auto"
     """How the network is computed: plain float32, torch.compile with bfloat16 products, or Triton kernels in float16.
     Energies, log-probabilities and the optimiser are always float32. Auto takes the fastest that the device has."""
+    start_from: str = ""
+    """Shipped model, or path of one, whose weights the run begins with; random ones if empty."""
     seed: int = 0
     """Of weights, data order and samples."""
 

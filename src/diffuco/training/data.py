@@ -19,7 +19,7 @@ Batches = NDArray[np.int64]
 
 DENSE_DATASET_BYTES = 16 * 2**30
 """Largest training set that is kept as dense matrices on a GPU."""
-NUM_SIZES = 3
+NUM_SIZES = 6
 """Batches hold graphs of similar size and are padded to one of so many sizes: less padding, and few shapes."""
 
 

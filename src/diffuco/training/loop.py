@@ -17,6 +17,7 @@ from diffuco.model.acceleration import accelerate, pick_engine
 from diffuco.model.checkpoint import save_checkpoint
 from diffuco.model.gnn import Gnn
 from diffuco.model.weights import FlatWeights
+from diffuco.pretrained import load_model
 from diffuco.problems import Problem, get_problem
 from diffuco.provenance import hardware, source_commit
 from diffuco.sampling import Sampler
@@ -161,8 +162,16 @@ class Keeper:
 
 
 def initial_model(config: TrainConfig) -> Gnn:
-    """The network with weights that depend on the seed alone; the caller's random numbers are left untouched."""
-    with torch.random.fork_rng(devices=[]):
+    """The network that a run begins with: another run's, or one whose weights depend on the seed alone."""
+    if config.start_from:
+        start = load_model(config.start_from).model
+        if start.config != config.model:
+            raise InputError(
+                f"model '{config.start_from}' is {start.config}, this run trains {config.model}; "
+                "give the run the same steps, layers and features, or another model to start from"
+            )
+        return start
+    with torch.random.fork_rng(devices=[]):  # the caller's random numbers are left untouched
         torch.manual_seed(config.seed)
         return Gnn(config.model)
 

@@ -50,7 +50,7 @@ def mvc_rb_small() -> TrainConfig:
 
 def max_clique_rb_small() -> TrainConfig:
     """Maximum clique on RB-small, the shipped model: minutes on one GPU."""
-    return replace(mis_rb_small(), problem="max-clique", num_steps=6, anneal_epochs=60)
+    return replace(mis_rb_small(), problem="max-clique", anneal_epochs=100)
 
 
 def max_cut_ba_small() -> TrainConfig:
@@ -60,27 +60,41 @@ def max_cut_ba_small() -> TrainConfig:
 
 def mds_ba_small() -> TrainConfig:
     """Minimum dominating set on BA-small, the shipped model: minutes on one GPU."""
-    return replace(max_cut_ba_small(), problem="mds")
+    return replace(max_cut_ba_small(), problem="mds", anneal_epochs=120)
 
 
 def mis_rb_large() -> TrainConfig:
-    """MIS on RB-large: minutes on one GPU."""
-    return replace(mis_rb_small(), dataset="rb-large", num_layers=7, graphs_per_batch=18, samples_per_graph=5)
+    """MIS on RB-large, from the model for smaller graphs: minutes on one GPU."""
+    return replace(
+        mis_rb_small(),
+        dataset="rb-large",
+        start_from="mis-rb-small",
+        anneal_epochs=45,
+        graphs_per_batch=18,
+        samples_per_graph=5,
+    )
 
 
 def max_cut_ba_large() -> TrainConfig:
-    """Maximum cut on BA-large: minutes on one GPU."""
-    return replace(max_cut_ba_small(), dataset="ba-large", graphs_per_batch=20)
+    """Maximum cut on BA-large, from the model for smaller graphs: minutes on one GPU."""
+    return replace(
+        max_cut_ba_small(),
+        dataset="ba-large",
+        start_from="max-cut-ba-small",
+        anneal_epochs=40,
+        graphs_per_batch=10,
+        num_train_graphs=2000,
+    )
 
 
 def mds_ba_large() -> TrainConfig:
-    """Minimum dominating set on BA-large: minutes on one GPU."""
-    return replace(max_cut_ba_large(), problem="mds")
+    """Minimum dominating set on BA-large, from the model for smaller graphs: minutes on one GPU."""
+    return replace(max_cut_ba_large(), problem="mds", start_from="mds-ba-small")
 
 
 def mvc_rb_200() -> TrainConfig:
     """Minimum vertex cover on RB-200: minutes on one GPU."""
-    return replace(mvc_rb_small(), dataset="rb-200", num_train_graphs=2000, anneal_epochs=200)
+    return replace(mis_rb_small(), problem="mvc", dataset="rb-200", num_train_graphs=2000, anneal_epochs=150)
 
 
 def max_cut_gset() -> TrainConfig:
@@ -268,7 +282,10 @@ RECIPES: dict[str, Callable[[], TrainConfig]] = {
         *(max_cut_ba_small_paper, max_cut_ba_large_paper, mds_ba_small_paper, mds_ba_large_paper),
         *(
             one_step(recipe, anneal=anneal)
-            for recipe in (mis_rb_small, max_clique_rb_small, max_cut_ba_small, mds_ba_small)
+            for recipe in (
+                *(mis_rb_small, max_clique_rb_small, max_cut_ba_small, mds_ba_small),
+                *(mis_rb_large, max_cut_ba_large, mds_ba_large, mvc_rb_200),
+            )
             for anneal in (False, True)
         ),
     )
