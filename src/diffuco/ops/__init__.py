@@ -34,7 +34,7 @@ def neighbor_sum(values: Tensor, indptr: Tensor, indices: Tensor, weights: Tenso
 
 
 def list_neighbor_sum(values: Tensor, lists: NeighborLists) -> Tensor:
-    """Sum over each node's neighbours in lists on a GPU, by a Triton kernel. Reference: `reference.csr_neighbor_sum`."""
+    """Sum over each node's neighbours in lists, by a Triton kernel. Reference: `reference.csr_neighbor_sum`."""
     # Imported here: not every platform has Triton, and importing it takes time.
     from diffuco.ops import triton_gnn
 
