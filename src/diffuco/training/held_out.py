@@ -6,15 +6,12 @@ from pathlib import Path
 from diffuco.errors import InputError
 from diffuco.files import replacing
 from diffuco.graphs.collection import SPLITS, Collection
-from diffuco.training.distributed import Group
 
 FILE = "graphs.json"
 
 
-def publish(folder: Path, graphs: Collection, group: Group) -> None:
+def publish(folder: Path, graphs: Collection) -> None:
     """Write name and digest of every graph, by part."""
-    if not group.is_leader:
-        return
     parts = {
         split: [{"name": graph.name, "digest": graph.digest} for graph in graphs.graphs(split)] for split in SPLITS
     }

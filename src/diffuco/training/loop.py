@@ -66,6 +66,8 @@ def train(
     """
     if (out / FILE).exists() and not resume:
         raise InputError(f"{out} already holds a run; continue it with --resume or choose another --out")
+    if graphs is not None and resume:
+        check_unchanged(out, graphs)
     with joined_group(device) as group:
         # Set up the data, the network and the optimiser.
         show = progress and group.is_leader
@@ -86,8 +88,8 @@ def train(
 
         # Resume.
         state = load_state(out, config, model, take_step.optimizer) if resume else Progress()
-        if graphs is not None:
-            check_unchanged(out, graphs) if resume else publish(out, graphs, group)
+        if graphs is not None and group.is_leader:
+            publish(out, graphs)
         started, seconds_before = time.monotonic(), state.seconds
         with Reporter(out, config, group, first_step=state.step, show=show) as report:
             while state.step < config.total_steps:
