@@ -5,9 +5,13 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from diffuco import pretrained
+from diffuco.errors import InputError
+from diffuco.graphs.generate import ba_graph, er_graph
+from diffuco.graphs.graph import Graph
 from diffuco.model import load_checkpoint, read_card
 from diffuco.pretrained.cards import measured, sparkline, trained_on, when_to_choose
 from diffuco.training.loop import train
@@ -145,3 +149,27 @@ def test_cuts_without_reference_are_told_as_a_share_of_the_edges():
 def test_sparkline_is_as_short_as_asked():
     assert len(sparkline([float(value) for value in range(500)], 30)) == 30
     assert sparkline([1.0]) == "▁"
+
+
+def card_of(name: str, nodes: list[float], density: list[float], num_steps: int = 4) -> dict:
+    graphs = {"count": 9, "nodes": nodes, "density": density, "mean_degree": 5.0}
+    return {"name": name, "problem": "max-cut", "graphs": graphs, "model": {"num_steps": num_steps, "weighted": False}}
+
+
+def test_the_model_of_the_most_similar_graphs_is_chosen(monkeypatch):
+    cards = [
+        card_of("large", [800, 1000, 1200], [0.006, 0.008, 0.01]),
+        card_of("random", [200, 350, 500], [0.05, 0.15, 0.3]),
+        card_of("small", [200, 250, 300], [0.02, 0.03, 0.04]),
+        card_of("baseline", [200, 250, 300], [0.02, 0.03, 0.04], num_steps=1),
+    ]
+    monkeypatch.setattr(pretrained, "list_models", lambda: cards)
+    rng = np.random.default_rng(0)
+    assert pretrained.choose_model("max-cut", [ba_graph(260, 4, rng)]).name == "small"
+    assert pretrained.choose_model("max-cut", [ba_graph(5000, 4, rng)]).name == "large"
+    assert pretrained.choose_model("max-cut", [er_graph(800, 0.06, rng)]).name == "random"
+    assert pretrained.choose_model("max-cut").name == pretrained.default_model("max-cut") == "small"
+    assert "260 nodes" in pretrained.choose_model("max-cut", [ba_graph(260, 4, rng)]).reason
+    assert pretrained.choose_model("max-cut", [Graph.from_edges([], 3)]).name == "small"
+    with pytest.raises(InputError, match="no shipped model solves 'mis'"):
+        pretrained.choose_model("mis")

@@ -1,13 +1,17 @@
 """The models that ship with the package, loading of any model by name or path, and saving to share it."""
 
 import difflib
+import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from diffuco.errors import InputError
+from diffuco.graphs.graph import Graph
+from diffuco.graphs.statistics import GraphStatistics, describe
 from diffuco.model.checkpoint import Checkpoint, load_checkpoint, read_card, save_folder
 
 FOLDER = Path(__file__).parent
@@ -51,9 +55,48 @@ def save_model(model: Checkpoint, folder: str | Path) -> None:
     save_folder(Path(folder), model.model, problem=model.problem, card=model.card)
 
 
+class Choice(NamedTuple):
+    """A shipped model and why it was chosen."""
+
+    name: str
+    reason: str
+
+
+def choose_model(problem: str, graphs: Sequence[Graph] = ()) -> Choice:
+    """The shipped model for a problem whose training graphs are nearest to these in size and density.
+
+    >>> choose_model("mds").name
+    'mds-ba-small'
+    """
+    # Baselines are there to be compared with.
+    cards = [card for card in list_models() if card["problem"] == problem and card["model"]["num_steps"] > 1]
+    if not cards:
+        raise InputError(f"no shipped model solves '{problem}'; train one and give it with --model")
+    if len(cards) == 1:
+        return Choice(cards[0]["name"], f"the only shipped model for {problem}")
+    with_edges = [graph for graph in graphs if graph.num_edges]
+    if not with_edges:
+        return Choice(min(cards, key=_size)["name"], "the model of the smallest graphs")
+    yours = describe(with_edges)
+    name = min(cards, key=lambda card: _distance(card, yours))["name"]
+    return Choice(name, f"of {len(cards)}, it was trained on graphs most like these ({yours})")
+
+
 def default_model(problem: str) -> str:
-    """Name of the shipped model for a problem."""
-    for card in list_models():
-        if card["problem"] == problem:
-            return str(card["name"])
-    raise InputError(f"no shipped model solves '{problem}'; train one and give it with --model")
+    """Name of the shipped model for a problem and graphs not known yet."""
+    return choose_model(problem).name
+
+
+def _size(card: dict[str, Any]) -> float:
+    return float(card["graphs"]["nodes"][1])
+
+
+def _distance(card: dict[str, Any], yours: GraphStatistics) -> tuple[float, float]:
+    """By what factors graphs lie outside of the training graphs' sizes and densities; then, how far from their mean."""
+    outside = 0.0
+    for value, (low, _, high) in (
+        (yours.nodes[1], card["graphs"]["nodes"]),
+        (yours.density[1], card["graphs"]["density"]),
+    ):
+        outside += abs(math.log(value / min(max(value, low), high)))
+    return outside, abs(math.log(yours.nodes[1] / _size(card)))
