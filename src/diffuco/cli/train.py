@@ -111,7 +111,7 @@ def train(
     if as_json:
         print_json(summary)
     else:
-        print_result(_result(summary))
+        print_result(_result(summary, graphs))
 
 
 def _check_choice(recipe: str | None, graphs: Path | None, problem: options.ProblemName | None) -> None:
@@ -171,8 +171,12 @@ def _description(config: "TrainConfig") -> str:
     return "\n".join(f"{name} = {value}" for name, value in asdict(config).items())
 
 
-def _result(summary: dict[str, Any]) -> str:
+def _result(summary: dict[str, Any], graphs: Path | None) -> str:
     done = f"step {summary['step']} of {summary['num_steps_total']} after {summary['seconds'] / 60:.1f} minutes"
     if not summary["finished"]:
         return f"{done}; continue with the same command and --resume"
-    return f"{done}, best validation energy {summary['best_energy']:.4f}: {Path(summary['out']) / 'best.safetensors'}"
+    model = Path(summary["out"]) / "best.safetensors"
+    result = f"{done}, best validation energy {summary['best_energy']:.4f}: {model}"
+    if graphs is not None:
+        result += f"\nmeasure it: diffuco evaluate --model {model} --graphs {graphs} --reference best-known"
+    return result
