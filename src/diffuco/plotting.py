@@ -1,5 +1,7 @@
-"""Pictures (the extra `plot`): solved graphs as nodes and edges or as a matrix, and methods as gap against time."""
+"""Pictures (the extra `plot`): solved graphs as nodes and edges or as a matrix, gap against time, and curves."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -176,6 +178,47 @@ def plot_comparison(record: dict[str, Any], path: str | Path) -> None:
     title = f"{record['problem']} on {record['graphs']} graphs of {record['dataset']}"
     figure.suptitle(title, fontsize=13, x=0.02, ha="left", color=INK)
     axes.set_title(f"{record['hardware']}; reference: {record['reference']}", loc="left", fontsize=9, color=GREY)
+    with open_for_writing(path) as out:
+        figure.savefig(out, format=Path(path).suffix.lower().removeprefix("."), dpi=160)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A line of a figure; `error` are standard errors of `y`, `is_reported` marks what others measured."""
+
+    label: str
+    x: Sequence[float]
+    y: Sequence[float]
+    error: Sequence[float | None] | None = None
+    is_reported: bool = False
+    is_time: bool = False
+    """On a second axis to the right."""
+
+
+def plot_curves(
+    curves: Sequence[Curve], path: str | Path, *, title: str, x_label: str, y_label: str, vertical: float | None = None
+) -> None:
+    """Draw curves over one axis, those of time over a second one; `vertical` is where a line across is drawn."""
+    figure = check_plot_path(path)(figsize=(8, 5.2), layout="constrained")
+    axes = figure.add_subplot()
+    right = axes.twinx() if any(curve.is_time for curve in curves) else None
+    for curve, color in zip(curves, _colors([curve.label for curve in curves]), strict=True):
+        target = right if curve.is_time and right is not None else axes
+        errors = None if curve.error is None else [0.0 if value is None else value for value in curve.error]
+        marker = "s:" if curve.is_time else "x--" if curve.is_reported else "o-"
+        label = f"{curve.label} (r)" if curve.is_reported else curve.label
+        target.errorbar(curve.x, curve.y, yerr=errors, fmt=marker, color=color, label=label, capsize=2.5, markersize=5)
+    if vertical is not None:
+        axes.axvline(vertical, color=GREY, linewidth=1, linestyle="--")
+    if right is not None:
+        right.set_ylabel("seconds a graph", color=INK)
+        right.set_ylim(bottom=0)
+    axes.set_xlabel(x_label, color=INK)
+    axes.set_ylabel(y_label, color=INK)
+    axes.grid(color=BLUE, alpha=0.25)
+    axes.spines[["top"]].set_visible(False)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    figure.suptitle(title, fontsize=13, x=0.02, ha="left", color=INK)
     with open_for_writing(path) as out:
         figure.savefig(out, format=Path(path).suffix.lower().removeprefix("."), dpi=160)
 

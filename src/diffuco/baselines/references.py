@@ -67,6 +67,15 @@ def find_references(
     return references
 
 
+def stored_references(problem: str, graphs: Sequence[Graph]) -> list[Reference | None]:
+    """What is known about every graph without solving any; None where that is nothing."""
+    if problem == "mvc":
+        found = stored_references("mis", graphs)
+        return [known and complement(known, graph) for known, graph in zip(found, graphs, strict=True)]
+    known = _KnownReferences(problem, graphs, None)
+    return [known.get(graph) for graph in graphs]
+
+
 def complement(reference: Reference, graph: Graph) -> Reference:
     """A reference for minimum vertex cover from one for maximum independent set, or the other way round.
 

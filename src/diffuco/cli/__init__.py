@@ -1,4 +1,4 @@
-"""Commands: `diffuco solve | train | evaluate | compare | reference | generate | check | models | methods | doctor`.
+"""Commands: `diffuco solve | train | evaluate | compare | reference | reproduce | generate | check | models | ...`.
 
 One short file per command. Modules here import torch, numpy and the rest of the package only inside the functions that
 need them, so that every `--help` answers at once.
@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from diffuco import __version__
-from diffuco.cli import check, compare, doctor, evaluate, generate, methods, models, reference, solve, train
+from diffuco.cli import check, compare, doctor, evaluate, generate, methods, models, reference, reproduce, solve, train
 from diffuco.cli.console import one_line_warnings, print_error
 from diffuco.cli.options import examples
 from diffuco.errors import InputError
@@ -32,7 +32,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=examples("diffuco solve mis graph.clq", "diffuco solve max-cut G1.txt --json", "diffuco models"),
 )
-for module in (solve, train, evaluate, compare, reference, generate, check, models, methods, doctor):
+for module in (solve, train, evaluate, compare, reference, reproduce, generate, check, models, methods, doctor):
     module.add_to(app)
 
 

@@ -44,8 +44,8 @@ class Reporter:
             self.files.close()
 
     def step(self, step: int, temperature: float, outcome: Outcome) -> None:
-        """Report a finished optimiser step, now and then."""
-        if step % LOG_EVERY:
+        """Report a finished optimiser step: the first of a run, then now and then."""
+        if step % LOG_EVERY and step != 1:
             return
         whole = StepCost(*(self.group.sum(term) for term in outcome.terms))
         values = {

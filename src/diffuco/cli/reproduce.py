@@ -1,0 +1,184 @@
+"""`diffuco reproduce`: the tables and figures of the paper, with our numbers beside its own."""
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from diffuco.cli import options
+from diffuco.cli.console import make_folder, print_json, print_note, print_result, progress_bar
+from diffuco.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from diffuco.reproduction import Item, Options
+
+ITEM_HELP = "Table or figure, or all; --list shows them."
+QUICK_HELP = "Few graphs and samples, tiny ablations: minutes on a CPU."
+MODELS_HELP = "Folder of training runs, looked into before the shipped models: RECIPE/ and RECIPE-seed1/ and so on."
+METHODS_HELP = "Other methods to measure, with commas between them, or none; `diffuco methods` lists them."
+ONLY_HELP = "Measure only rows whose name holds this text, such as RB-small or 'MIS RB-small | DiffUCO'."
+TRAIN_HELP = "Train the runs that an ablation needs and are not finished; measure nothing."
+SHARE_HELP = "With --train: take the first of four shares of the runs with 1/4, so that four processes divide them."
+OUT_HELP = "Folder for README.md, results/ and figures/."
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command(
+        epilog=options.examples(
+            "diffuco reproduce --list",
+            "diffuco reproduce fig-2-right --quick",
+            "diffuco reproduce table-1 --models runs --only RB-small",
+            "diffuco reproduce gset --graphs gset/ --time-limit 180",
+            "diffuco reproduce fig-2-middle --train --max-minutes 9",
+            "diffuco reproduce all --show",
+        )
+    )(reproduce)
+
+
+def _list_items(asked: bool) -> None:
+    if asked:
+        from rich.table import Table
+
+        from diffuco.reproduction import ITEMS
+
+        table = Table("item", "shows")
+        for item in ITEMS.values():
+            table.add_row(item.name, item.title)
+        print_result(table)
+        raise typer.Exit
+
+
+def reproduce(
+    item: Annotated[str, typer.Argument(metavar="ITEM", help=ITEM_HELP)],
+    quick: Annotated[bool, typer.Option("--quick", help=QUICK_HELP)] = False,
+    models: Annotated[Path, typer.Option(help=MODELS_HELP)] = Path("runs"),
+    graphs: Annotated[Path | None, typer.Option(help="Folder of Gset files G1.txt, G2.txt.gz, ..., for gset.")] = None,
+    count: Annotated[
+        int | None, typer.Option(help="Graphs of every set, or of every p or group.", show_default="the item's own")
+    ] = None,
+    methods: Annotated[str | None, typer.Option(help=METHODS_HELP, show_default="the item's own")] = None,
+    only: Annotated[str, typer.Option(help=ONLY_HELP, show_default="all rows")] = "",
+    unmeasured: Annotated[bool, typer.Option("--unmeasured", help="Leave out rows measured before.")] = False,
+    train: Annotated[bool, typer.Option("--train", help=TRAIN_HELP)] = False,
+    share: Annotated[str, typer.Option(metavar="I/N", help=SHARE_HELP)] = "1/1",
+    max_minutes: Annotated[
+        float | None, typer.Option(help="Stop training after this time; the same command continues.")
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds a graph, for gset.", show_default="one round of samples")
+    ] = None,
+    show: Annotated[bool, typer.Option("--show", help="Measure nothing; write page and figures anew.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help=OUT_HELP, show_default="experiments, with --quick runs/reproduce-quick")
+    ] = None,
+    seed: options.Seed = 0,
+    device: options.Device = "auto",
+    as_json: options.Json = False,
+    _list: Annotated[
+        bool, typer.Option("--list", callback=_list_items, is_eager=True, help="List the items and exit.")
+    ] = False,
+) -> None:
+    """Measure a table or figure of the paper.
+
+    Reads stored models and references, writes a JSON record, a figure and a section of a page with the paper's numbers
+    beside ours. Every row is kept at once with hardware, date, commit and command; rows that cannot be measured here
+    say what they need, and those of an earlier run, on another machine perhaps, are kept.
+    """
+    from diffuco.plotting import check_plot_path
+    from diffuco.reproduction import ITEMS, Options, get_item
+    from diffuco.reproduction import show as show_again
+
+    chosen = list(ITEMS.values()) if item == "all" else [get_item(item)]
+    folder = make_folder(out or Path("runs/reproduce-quick" if quick else "experiments"))
+    for name in ("results", "figures"):
+        make_folder(folder / name)
+    check_plot_path(folder / "figures" / "any.png")
+    if count is not None and count < 1:
+        raise InputError(f"--count is {count}; give 1 or more")
+    if time_limit is not None and time_limit <= 0:
+        raise InputError(f"--time-limit is {time_limit:g}; give seconds above 0")
+    settings = Options(
+        quick=quick,
+        count=count,
+        methods=_methods(methods),
+        models=models,
+        graphs=graphs,
+        time_limit_s=time_limit,
+        share=_share(share),
+        max_minutes=max_minutes,
+        device=device,
+        seed=seed,
+    )
+    if train:
+        _train(chosen, settings)
+        return
+    records = {}
+    for one in chosen:
+        if not show:
+            _measure(one, settings, folder, only, unmeasured)
+        if show and item == "all" and not (folder / "results" / f"reproduce-{one.name}.json").exists():
+            continue
+        records[one.name] = show_again(one, folder)
+    if as_json:
+        print_json(records)
+    else:
+        for name, rows in records.items():
+            print_result(ITEMS[name].markdown(rows))
+        print_note(f"page, records and figures are in {folder}")
+
+
+def _train(items: "Sequence[Item]", settings: "Options") -> None:
+    from diffuco.reproduction import train_runs
+
+    done = []
+    with progress_bar() as bar:
+        task = bar.add_task("training", total=None)
+        for name in train_runs(items, settings):
+            done.append(name)
+            bar.update(task, description=f"trained {name}")
+    print_note(f"{len(done)} runs trained into {settings.models}; the last may have to be continued")
+
+
+def _measure(item: "Item", settings: "Options", folder: Path, only: str, unmeasured: bool) -> None:
+    from diffuco.reproduction import reproduce as run
+
+    command = _command(item.name, settings, only, unmeasured)
+    with progress_bar() as bar:
+        task = bar.add_task(item.name, total=None)
+        for done in run(item, settings, folder, command=command, only=only, unmeasured=unmeasured):
+            bar.update(task, description=f"{item.name}: {done}")
+
+
+def _methods(text: str | None) -> tuple[str, ...] | None:
+    if text is None:
+        return None
+    from diffuco.baselines.methods import get_method
+
+    names = () if text == "none" else tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    return tuple(get_method(name).name for name in names)
+
+
+def _share(text: str) -> tuple[int, int]:
+    first, _, second = text.partition("/")
+    if not (first.isdecimal() and second.isdecimal() and 1 <= int(first) <= int(second)):
+        raise InputError(f"--share is '{text}'; give a number and how many there are, such as 1/4")
+    return int(first), int(second)
+
+
+def _command(item: str, settings: "Options", only: str, unmeasured: bool) -> str:
+    """What was typed, without the paths of this machine."""
+    values: dict[str, Any] = {
+        "--graphs": settings.graphs and "FOLDER",
+        "--count": settings.count,
+        "--methods": None if settings.methods is None else ",".join(settings.methods) or "none",
+        "--only": only or None,
+        "--time-limit": settings.time_limit_s,
+        "--seed": settings.seed or None,
+    }
+    words = ["diffuco", "reproduce", item, *(["--quick"] if settings.quick else [])]
+    words += [word for name, value in values.items() if value is not None for word in (name, f"{value}")]
+    return shlex.join(words + (["--unmeasured"] if unmeasured else []))

@@ -1,0 +1,184 @@
+"""Figures whose models are trained for them, on RB-100: Fig. 2 middle (steps, noise, annealing) and Fig. 3 right.
+
+A run is named by what it varies and lies in the folder `rb-100` of the runs; a finished one is never trained again.
+"""
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from diffuco.errors import InputError
+from diffuco.model.checkpoint import read_card
+from diffuco.reproduction.measurement import measure_model, summary
+from diffuco.reproduction.records import Row, Task
+from diffuco.reproduction.workspace import Workspace
+from diffuco.training.config import TrainConfig
+from diffuco.training.loop import train
+from diffuco.training.recipes import get_recipe
+from diffuco.training.resume import FILE
+
+Noise = Literal["annealed", "categorical"]
+Temperature = Literal["falling", "zero", "constant"]
+"""With annealing, without it, and what Fig. 3 right is drawn at."""
+
+NUM_STEPS = (1, 2, 3, 4, 5)
+SEEDS = (0, 1, 2)
+CURVE_POINTS = 100
+"""Points of a training curve that are kept."""
+TEST_GRAPHS = 500
+
+
+@dataclass(frozen=True)
+class AblationRun:
+    """A training run of the grid."""
+
+    noise: Noise
+    temperature: Temperature
+    num_steps: int
+    seed: int
+    quick: bool
+
+    @property
+    def name(self) -> str:
+        """Of its folder.
+
+        >>> AblationRun("annealed", "falling", 3, 0, quick=False).name
+        'annealed-falling-3-seed0'
+        """
+        return f"{self.noise}-{self.temperature}-{self.num_steps}-seed{self.seed}"
+
+    @property
+    def config(self) -> TrainConfig:
+        """The recipe `mis-rb-100` with what the run varies; quick: a tiny network on tiny graphs."""
+        base = get_recipe("mis-rb-100")
+        if self.quick:
+            tiny = replace(get_recipe("mis-tiny"), anneal_epochs=30, num_layers=2, num_hidden=16)
+            base = replace(tiny, num_train_graphs=64, num_validation_graphs=8)
+        start = 0.0 if self.temperature == "zero" else base.start_temperature
+        return replace(
+            base,
+            noise=self.noise,
+            num_steps=self.num_steps,
+            start_temperature=start,
+            end_temperature=start if self.temperature == "constant" else 0.0,
+            seed=self.seed,
+        )
+
+    def folder(self, space: Workspace) -> Path:
+        """Where the run lies."""
+        return space.options.models / ("rb-100-quick" if self.quick else "rb-100") / self.name
+
+    def is_finished(self, space: Workspace) -> bool:
+        """Whether the last step was taken."""
+        last = self.folder(space) / "last.safetensors"
+        return last.exists() and read_card(last)["step"] == self.config.total_steps
+
+
+def step_runs(quick: bool) -> list[AblationRun]:
+    """The grid of Fig. 2 middle, all of one seed first."""
+    temperatures: tuple[Temperature, ...] = ("falling", "zero")
+    return [
+        AblationRun(noise, temperature, num_steps, seed, quick)
+        for seed in (SEEDS[:1] if quick else SEEDS)
+        for num_steps in (NUM_STEPS[1:3] if quick else NUM_STEPS)
+        for temperature in temperatures
+        for noise in _noises()
+    ]
+
+
+def likelihood_runs(quick: bool) -> list[AblationRun]:
+    """The runs of Fig. 3 right: constant temperature, the most steps."""
+    num_steps = 3 if quick else NUM_STEPS[-1]
+    return [AblationRun(noise, "constant", num_steps, 0, quick) for noise in _noises()]
+
+
+def _noises() -> tuple[Noise, ...]:
+    return "categorical", "annealed"
+
+
+def train_missing(space: Workspace, runs: Sequence[AblationRun]) -> Iterator[str]:
+    """Train what is not finished of this process's share, one run after the other; yield the name of each.
+
+    Several processes, each with its own share, keep a GPU busier than one. After `max_minutes` it stops in a state that
+    the same call continues from.
+    """
+    number, of = space.options.share
+    started = time.monotonic()
+    for run in runs[number - 1 :: of]:
+        if run.is_finished(space):
+            continue
+        left = None
+        if space.options.max_minutes is not None:
+            left = space.options.max_minutes - (time.monotonic() - started) / 60
+            if left <= 0:
+                return
+        folder = run.folder(space)
+        resume = (folder / FILE).exists()
+        train(run.config, folder, resume=resume, max_minutes=left, device=space.options.device, progress=False)
+        yield run.name
+
+
+def step_tasks(space: Workspace) -> list[Task]:
+    """Fig. 2 middle: the relative error over training steps, for both noises, with and without annealing."""
+    rows: dict[str, list[AblationRun]] = {}
+    for run in step_runs(space.options.quick):
+        rows.setdefault(f"{run.noise} noise | {run.temperature} temperature | T = {run.num_steps}", []).append(run)
+    return [
+        Task(
+            key,
+            {"noise": runs[0].noise, "temperature": runs[0].temperature, "num_steps": runs[0].num_steps},
+            partial(_error, space, runs),
+        )
+        for key, runs in rows.items()
+    ]
+
+
+def _error(space: Workspace, runs: Sequence[AblationRun]) -> Row:
+    """Evaluated with the steps of training, decoded and as drawn."""
+    finished = [run for run in runs if run.is_finished(space)]
+    if not finished:
+        raise InputError(f"no finished run {runs[0].name}; train it with --train")
+    solvers = [space.solver(run.folder(space) / "best.safetensors") for run in finished]
+    dataset, options = runs[0].config.dataset, space.options
+    count = options.count or (16 if options.quick else TEST_GRAPHS)
+    graphs, references = space.graphs(dataset, count), space.references("mis", dataset, count)
+    settings = {"samples": space.samples, "step_factor": 1, "seed": options.seed}
+    decoded, drawn = (
+        summary(
+            solvers[0].problem,
+            graphs,
+            references,
+            [measure_model(solver, graphs, token_size=token_size, **settings) for solver in solvers],
+        )
+        for token_size in (1, 0)
+    )
+    minutes = [solver.checkpoint.card["minutes"] for solver in solvers]
+    undecoded = {"gap": drawn["gap"], "gap_error": drawn["gap_error"]}
+    return {"runs": [run.name for run in finished], "training_minutes": minutes} | decoded | {"undecoded": undecoded}
+
+
+def likelihood_tasks(space: Workspace) -> list[Task]:
+    """Fig. 3 right: the likelihood of the model's paths under the forward process, over training."""
+    return [
+        Task(f"{run.noise} noise", {"noise": run.noise}, partial(_curve, space, run))
+        for run in likelihood_runs(space.options.quick)
+    ]
+
+
+def _curve(space: Workspace, run: AblationRun) -> Row:
+    if not run.is_finished(space):
+        raise InputError(f"no finished run {run.name}; train it with --train")
+    lines = [json.loads(line) for line in (run.folder(space) / "log.jsonl").read_text().splitlines()]
+    # A run that was killed and continued shows some steps twice; the later line counts.
+    values = {line["step"]: line["forward_log_likelihood"] for line in lines if line["kind"] == "train"}
+    steps = sorted(values)
+    parts = np.array_split(np.array(steps), min(CURVE_POINTS, len(steps)))
+    points = [{"x": int(part[-1]), "y": float(np.mean([values[step] for step in part.tolist()]))} for part in parts]
+    config = run.config
+    return {"run": run.name, "temperature": config.start_temperature, "num_steps": config.num_steps, "points": points}

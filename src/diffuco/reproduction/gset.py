@@ -1,0 +1,144 @@
+"""Table 5: cuts of Gset graphs by a model that learned on random graphs of 200 to 500 nodes."""
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from diffuco.baselines.methods import get_method
+from diffuco.errors import InputError
+from diffuco.graphs.batch import make_batch
+from diffuco.graphs.formats import read_graph
+from diffuco.graphs.graph import Graph
+from diffuco.reproduction.measurement import measure_method
+from diffuco.reproduction.records import Row, Task
+from diffuco.reproduction.reported import CE_ST, GSET_DEVIATIONS, GSET_GROUPS
+from diffuco.reproduction.workspace import Workspace
+from diffuco.solver import Solver, draw_solutions
+
+RECIPE = "max-cut-gset"
+PARALLEL_RUNS = 20
+METHODS = {"greedy": "Greedy", "sdp": "SDP", "rlsa": "rlsa", "sa": "sa"}
+"""Other methods that are measured, and what the paper calls them."""
+
+BEST_KNOWN: dict[str, dict[str, int]] = {
+    "800": {
+        **{"G1": 11624, "G2": 11620, "G3": 11622, "G4": 11646, "G5": 11631},
+        **{"G14": 3064, "G15": 3050, "G16": 3052, "G17": 3047},
+    },
+    "1K": {
+        **{"G43": 6660, "G44": 6650, "G45": 6654, "G46": 6649, "G47": 6657},
+        **{"G51": 3848, "G52": 3851, "G53": 3850, "G54": 3852},
+    },
+    "2K": {
+        **{"G22": 13359, "G23": 13344, "G24": 13337, "G25": 13340, "G26": 13328},
+        **{"G35": 7687, "G36": 7680, "G37": 7691, "G38": 7688},
+    },
+    ">=3K": {
+        **{"G48": 6000, "G49": 6000, "G50": 5880, "G55": 10299},
+        **{"G58": 19293, "G60": 14188, "G63": 27045, "G70": 9591},
+    },
+}
+"""Best known cuts by group and graph."""
+
+
+def gset_tasks(space: Workspace, groups: dict[str, dict[str, int]] | None = None) -> list[Task]:
+    """A row per method and group, and per system that is reported."""
+    groups = BEST_KNOWN if groups is None else groups
+    chosen = space.options.methods
+    if chosen is None:
+        chosen = ("greedy",) if space.options.quick else tuple(METHODS)
+    measures: dict[str, Callable[[dict[str, int]], Row] | None] = dict.fromkeys(GSET_DEVIATIONS)
+    for name in chosen:
+        if "max-cut" in get_method(name).problems:
+            measures[METHODS.get(name, name)] = partial(_method_deviation, space, name)
+    del measures[CE_ST]
+    measures[CE_ST] = partial(_model_deviation, space)  # last
+    return [
+        _task(label, group, measure and partial(measure, best_known))
+        for label, measure in measures.items()
+        for group, best_known in groups.items()
+    ]
+
+
+def _task(label: str, group: str, measure: Callable[[], Row] | None) -> Task:
+    about: Row = {"method": label, "group": group}
+    reported = dict(zip(GSET_GROUPS, GSET_DEVIATIONS.get(label, ()), strict=False)).get(group)
+    return Task(f"{label} | {group}", about | ({"paper": {"deviation": reported}} if reported else {}), measure)
+
+
+def _graphs(space: Workspace, best_known: dict[str, int]) -> list[tuple[Graph, int]]:
+    """The graphs of a group that the folder holds, with what is best known."""
+    folder = space.options.graphs
+    if folder is None:
+        raise InputError("no graphs; give the folder of Gset files with --graphs")
+    count = space.options.count or (1 if space.options.quick else None)
+    return [(_read(folder, name), best) for name, best in list(best_known.items())[:count]]
+
+
+def _read(folder: Path, name: str) -> Graph:
+    files = sorted(path for path in folder.glob(f"{name}.*") if path.name.split(".")[0] == name)
+    if not files:
+        raise InputError(f"{folder}: no file {name}.txt or {name}.txt.gz; fetch Gset into this folder")
+    graph = read_graph(files[0], "rudy")
+    if graph.edge_weights is not None and not np.all(graph.edge_weights == 1):
+        raise InputError(f"{files[0]}: edges have weights other than 1; this is not {name} of Gset")
+    return graph
+
+
+def _method_deviation(space: Workspace, name: str, best_known: dict[str, int]) -> Row:
+    limit_s = space.options.time_limit_s if get_method(name).time_limit != "ignored" else None
+    known = _graphs(space, best_known)
+    graphs = [graph for graph, _ in known]
+    run = measure_method(name, "max-cut", graphs, device=space.options.device, limit_s=limit_s)
+    cuts = (-run.energies[:, 0]).tolist()
+    return {"time_limit_s": limit_s} | _deviation(known, cuts, run.seconds / len(graphs))
+
+
+def _model_deviation(space: Workspace, best_known: dict[str, int]) -> Row:
+    """The best of parallel runs of the model; with a time limit each draws again until it is over."""
+    solver = space.solvers(RECIPE)[0]
+    graphs = _graphs(space, best_known)
+    runs = 2 if space.options.quick else PARALLEL_RUNS
+    limit_s = space.options.time_limit_s
+    found = [_best_cut(solver, graph, runs, limit_s or 0.0, space.options.seed) for graph, _ in graphs]
+    first, cuts, samples, seconds = zip(*found, strict=True)
+    about: Row = {"model": solver.checkpoint.name, "parallel_runs": runs, "time_limit_s": limit_s, "samples": samples}
+    mean_s = float(np.mean(seconds))
+    about["first_deviation"] = _deviation(graphs, first, mean_s)["deviation"]
+    return about | _deviation(graphs, cuts, mean_s)
+
+
+def _best_cut(solver: Solver, graph: Graph, runs: int, limit_s: float, seed: int) -> tuple[float, float, int, float]:
+    """Best cut of the first round and of all, samples drawn and seconds spent."""
+    batch = make_batch([graph], solver.device)
+    seeds = np.random.default_rng(seed)
+    at_once = min(runs, solver.requirement(graph, runs).samples_at_once)
+    cuts: list[float] = []
+    spent_s, started = 0.0, time.perf_counter()
+    while not cuts or spent_s < limit_s:
+        states, _ = draw_solutions(
+            solver.sampler,
+            solver.problem,
+            batch,
+            num_samples=runs,
+            samples_at_once=at_once,
+            step_factor=3,
+            token_size=8,
+            seeds=seeds,
+        )
+        cuts.append(-solver.problem.energy(batch, states).min().item())
+        spent_s = time.perf_counter() - started
+    return cuts[0], max(cuts), runs * len(cuts), spent_s
+
+
+def _deviation(graphs: Sequence[tuple[Graph, int]], cuts: Sequence[float], seconds: float) -> Row:
+    distances = [best - cut for (_, best), cut in zip(graphs, cuts, strict=True)]
+    return {
+        "deviation": float(np.mean(distances)),
+        "graphs": len(graphs),
+        "cuts": {graph.name: cut for (graph, _), cut in zip(graphs, cuts, strict=True)},
+        "seconds_per_graph": seconds,
+    }

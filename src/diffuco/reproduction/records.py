@@ -1,0 +1,99 @@
+"""The record of an item: rows of the paper's numbers beside ours, each with its origin, kept as JSON.
+
+A row that is measured replaces the one before; a row that cannot be measured here leaves it, so that one record may
+hold rows of several machines.
+"""
+
+import datetime
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from diffuco.errors import InputError
+from diffuco.files import finite, replacing
+from diffuco.provenance import hardware, source_commit
+from diffuco.solver import pick_device
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A row to be: what is known before, and how to measure the rest."""
+
+    key: str
+    """Names the row within its item."""
+    about: Row = field(default_factory=dict)
+    """Labels and the paper's numbers."""
+    measure: Callable[[], Row] | None = None
+    """Returns our numbers, or raises InputError with what is missing; None: a system that we do not run."""
+
+
+def run_tasks(
+    tasks: Sequence[Task], before: Sequence[Row], *, wanted: Callable[[Task, Row], bool], command: str, device: str
+) -> Iterator[tuple[Task | None, list[Row]]]:
+    """Measure the wanted tasks one after the other; yield each with all rows as they stand, and first None with them.
+
+    Labels and the paper's numbers are those of the code, for rows measured earlier as well.
+    """
+    old = {row["key"]: row for row in before}
+    rows = {task.key: _known(task, old.get(task.key, {})) for task in tasks}
+    yield None, list(rows.values())
+    for task in tasks:
+        if task.measure is not None and wanted(task, rows[task.key]):
+            rows[task.key] = _measured(task, rows[task.key], command, device)
+            yield task, list(rows.values())
+
+
+def _known(task: Task, old: Row) -> Row:
+    """A row before it is measured: what is known of it, with what was measured earlier."""
+    row = {"key": task.key} | task.about
+    if task.measure is None:
+        return row
+    if "ours" in old:
+        return row | {"ours": old["ours"], "origin": old["origin"]}
+    return row | {"missing": "not measured yet"}
+
+
+def _measured(task: Task, row: Row, command: str, device: str) -> Row:
+    assert task.measure is not None
+    try:
+        ours = task.measure()
+    except InputError as error:
+        # Rather the row of an earlier run than none.
+        return row if "ours" in row else row | {"missing": str(error)}
+    measured = {name: value for name, value in row.items() if name != "missing"}
+    return measured | {"ours": ours, "origin": origin(command, device)}
+
+
+def origin(command: str, device: str) -> Row:
+    """Where and when numbers were measured, by which command and source."""
+    return {
+        "hardware": hardware(pick_device(device)),
+        "torch": torch.__version__,
+        "commit": source_commit(),
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "command": command,
+    }
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows of a record, none if it is not there."""
+    try:
+        rows: list[Row] = json.loads(path.read_text())["rows"]
+        return rows
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError(f"{path}: not a record of `diffuco reproduce`; move it away and measure again") from None
+
+
+def write_record(path: Path, item: str, title: str, rows: list[Row]) -> None:
+    """Write a record, whole or not at all."""
+    record = {"item": item, "title": title, "rows": finite(rows)}
+    with replacing(path) as out:
+        out.write((json.dumps(record, indent=1, allow_nan=False) + "\n").encode())

@@ -1,0 +1,292 @@
+"""Records as Markdown: the sections of experiments/README.md, each between its own marks."""
+
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from diffuco.files import replacing
+from diffuco.reproduction.records import Row
+from diffuco.reproduction.reported import GSET_GROUPS
+
+Cell = Callable[[Row], str]
+
+
+def benchmark_table(rows: Sequence[Row]) -> str:
+    """Tables 1, 3 and 6: one table per benchmark."""
+    letters = _letters(rows)
+    parts = []
+    for name in dict.fromkeys(row["benchmark"] for row in rows):
+        chosen = [row for row in rows if row["benchmark"] == name]
+        cells: dict[str, Cell] = {
+            name: _method,
+            "type": lambda row: row["kind"],
+            "paper": lambda row: _value(row.get("paper")),
+            "its gap": lambda row: _percent(row.get("paper", {}).get("gap")),
+            "ours": lambda row: _value(row.get("ours")) or _missing(row),
+            "our gap": lambda row: _gap(row.get("ours")),
+            "best of samples": lambda row: _percent(_of_several(row).get("gap_of_best")),
+            "graphs x samples, models": lambda row: _counts(row.get("ours")),
+            "s a graph: paper": lambda row: _seconds(row.get("paper")),
+            "ours ": lambda row: _seconds(row.get("ours")),
+            "run": lambda row: letters.get(_origin(row), ""),
+        }
+        parts.append(_table(chosen, cells))
+    return "\n".join([*parts, _origins(letters)])
+
+
+def ratio_table(rows: Sequence[Row]) -> str:
+    """Fig. 2 left: AR* by p."""
+    letters = _letters(rows)
+    places = sorted({point["x"] for row in rows for side in ("paper", "ours") for point in _points(row, side)})
+    cells: dict[str, Cell] = {"AR* by p": lambda row: row["method"] + (" (r)" if row["side"] == "paper" else "")}
+    for place in places:
+        cells[f"{place:.3g}"] = partial(_point, place)
+    cells |= {
+        "s a graph": lambda row: _seconds(row.get(row["side"])),
+        "run": lambda row: letters.get(_origin(row), "") if row["side"] == "ours" else "",
+        "": lambda row: _missing(row) if row["side"] == "ours" else "",
+    }
+    sides = [
+        row | {"side": side}
+        for row in rows
+        for side in ("paper", "ours")
+        if side in row or (side == "ours" and "missing" in row)
+    ]
+    return "\n".join([_table(sides, cells), _origins(letters)])
+
+
+def sweep_table(name: str, label: str) -> Callable[[Sequence[Row]], str]:
+    """Fig. 2 right and Fig. 3 left: a line per setting `name`."""
+
+    def render(rows: Sequence[Row]) -> str:
+        letters = _letters(rows)
+        cells: dict[str, Cell] = {
+            label: lambda row: str(row[name]),
+            "steps": lambda row: str(row.get("ours", {}).get("steps", "")),
+            "mean gap": lambda row: _gap(row.get("ours")) or _missing(row),
+            "gap of the best": lambda row: _percent(row.get("ours", {}).get("gap_of_best")),
+            "graphs x samples, models": lambda row: _counts(row.get("ours")),
+            "s a graph": lambda row: _seconds(row.get("ours")),
+            "run": lambda row: letters.get(_origin(row), ""),
+        }
+        return "\n".join([_table(rows, cells), _origins(letters)])
+
+    return render
+
+
+def ablation_table(rows: Sequence[Row]) -> str:
+    """Fig. 2 middle: a line per number of steps, a column per noise and temperature."""
+    letters = _letters(rows)
+    columns = list(dict.fromkeys((row["noise"], row["temperature"]) for row in rows))
+    by_place = {(row["noise"], row["temperature"], row["num_steps"]): row for row in rows}
+    cells: dict[str, Cell] = {"steps": lambda row: str(row["num_steps"])}
+    for noise, temperature in columns:
+
+        def show(row: Row, column: tuple[str, str] = (noise, temperature)) -> str:
+            return _ablation(by_place.get((*column, row["num_steps"]), {}), letters)
+
+        cells[f"{noise} noise, {temperature} temperature"] = show
+    lines = [{"num_steps": steps} for steps in dict.fromkeys(row["num_steps"] for row in rows)]
+    return "\n".join([_table(lines, cells), _origins(letters)])
+
+
+def likelihood_table(rows: Sequence[Row]) -> str:
+    """Fig. 3 right: where the curve begins, where it ends and where it is highest."""
+    letters = _letters(rows)
+    cells: dict[str, Cell] = {
+        "noise": lambda row: row["noise"],
+        "temperature": lambda row: f"{row['ours']['temperature']:g}" if "ours" in row else _missing(row),
+        "first": lambda row: _ends(row, 0),
+        "last": lambda row: _ends(row, -1),
+        "run": lambda row: letters.get(_origin(row), ""),
+    }
+    return "\n".join([_table(rows, cells), _origins(letters)])
+
+
+def query_table(rows: Sequence[Row]) -> str:
+    """Table 4."""
+    letters = _letters(rows)
+
+    def number(row: Row, name: str) -> str:
+        if "ours" not in row:
+            return ""
+        if f"{name}_seconds_per_graph" not in row["ours"]:
+            return "no time known"
+        count = row["ours"].get(f"n_query_{name}")
+        return "never" if count is None else f"{count:,.0f}"
+
+    cells: dict[str, Cell] = {
+        "benchmark": lambda row: row["benchmark"],
+        "paper": lambda row: f"{row['paper']['n_query']:,}" if row["paper"].get("n_query") else "",
+        "against the paper's Gurobi (r)": lambda row: number(row, "gurobi") or _missing(row),
+        "against our reference": lambda row: number(row, "reference"),
+        "training minutes": lambda row: f"{row['ours']['training_minutes']:g}" if "ours" in row else "",
+        "s a graph": lambda row: _seconds(row.get("ours")),
+        "run": lambda row: letters.get(_origin(row), ""),
+    }
+    return "\n".join([_table(rows, cells), _origins(letters)])
+
+
+def gset_table(rows: Sequence[Row]) -> str:
+    """Table 5: a line per method, a column per group."""
+    letters = _letters(rows)
+    by_place = {(row["method"], row["group"]): row for row in rows}
+    groups = [group for group in GSET_GROUPS if any(row["group"] == group for row in rows)]
+    cells: dict[str, Cell] = {"mean distance to the best known cut": lambda row: row["label"]}
+    for group in groups:
+
+        def show(row: Row, group: str = group) -> str:
+            return _distance(by_place.get((row["method"], group), {}), row["side"], letters)
+
+        cells[f"{group} nodes"] = show
+    lines = []
+    for method in dict.fromkeys(row["method"] for row in rows):
+        of_method = [row for row in rows if row["method"] == method]
+        if any("paper" in row for row in of_method):
+            lines.append({"method": method, "side": "paper", "label": f"{method} (r)"})
+        if any("ours" in row or "missing" in row for row in of_method):
+            lines.append({"method": method, "side": "ours", "label": f"{method}, ours"})
+    return "\n".join([_table(lines, cells), _origins(letters)])
+
+
+def write_section(page: Path, name: str, heading: str, text: str) -> None:
+    """Put a section into a page: in place of the one of this name, or at the end."""
+    section = f"<!-- {name} -->\n## {heading}\n\n{text.rstrip()}\n<!-- end of {name} -->"
+    old = page.read_text() if page.exists() else "# Experiments\n"
+    pattern = re.compile(rf"<!-- {re.escape(name)} -->\n.*?<!-- end of {re.escape(name)} -->", re.DOTALL)
+    new = pattern.sub(lambda _: section, old) if pattern.search(old) else f"{old.rstrip()}\n\n{section}\n"
+    with replacing(page) as out:
+        out.write(new.encode())
+
+
+def _table(rows: Sequence[Row], cells: dict[str, Cell]) -> str:
+    shown = {name: [cell(row) for row in rows] for name, cell in cells.items()}
+    # Columns without a single entry say nothing.
+    shown = {name: column for name, column in shown.items() if any(column)}
+    lines = ["| " + " | ".join(name.strip() for name in shown) + " |", "| " + " | ".join("---" for _ in shown) + " |"]
+    lines += ["| " + " | ".join(line) + " |" for line in zip(*shown.values(), strict=True)]
+    return "\n".join(lines) + "\n"
+
+
+def _method(row: Row) -> str:
+    """Systems that we do not run are marked as reported."""
+    is_ours = "ours" in row or "missing" in row
+    return row["method"] if is_ours else f"{row['method']} (r)"
+
+
+def _value(numbers: Row | None) -> str:
+    if not numbers:
+        return ""
+    mean = numbers["mean"] if "mean" in numbers else numbers["value"]
+    text = f"{mean:.2f}" + (f" ± {numbers['error']:.2f}" if numbers.get("error") is not None else "")
+    return text + (f", {numbers['cut_over_edges']:.4f} of edges" if "cut_over_edges" in numbers else "")
+
+
+def _missing(row: Row) -> str:
+    return f"missing: {row['missing']}" if "missing" in row else ""
+
+
+def _of_several(row: Row) -> Row:
+    """Our numbers, if more than one sample was drawn."""
+    ours: Row = row.get("ours", {})
+    return ours if ours.get("samples", 1) > 1 else {}
+
+
+def _gap(numbers: Row | None) -> str:
+    if not numbers or numbers.get("gap") is None:
+        return ""
+    error = f" ± {numbers['gap_error']:.2%}" if numbers.get("gap_error") is not None else ""
+    return _spaced(f"{numbers['gap']:.2%}{error}") + _share(numbers)
+
+
+def _share(numbers: Row) -> str:
+    """Said where gaps are not to all graphs' proven optima."""
+    referenced, proven, graphs = numbers["referenced"], numbers["proven"], numbers["graphs"]
+    notes = [f"of {referenced}"] if referenced < graphs else []
+    notes += [f"{proven} proven"] if proven < referenced else []
+    return f" ({', '.join(notes)})" if notes else ""
+
+
+def _percent(number: float | None) -> str:
+    return "" if number is None else _spaced(f"{number:.2%}")
+
+
+def _spaced(text: str) -> str:
+    return text.replace("%", " %")
+
+
+def _seconds(numbers: Row | None) -> str:
+    seconds = (numbers or {}).get("seconds_per_graph")
+    return "" if seconds is None else f"{seconds:.2g}" if seconds < 100 else f"{seconds:.0f}"
+
+
+def _counts(numbers: Row | None) -> str:
+    if not numbers:
+        return ""
+    samples = f" x {numbers['samples']}" if numbers.get("samples", 1) > 1 else ""
+    models = f", {numbers['seeds']}" if "models" in numbers else ""
+    proven = f", {numbers['proven']} proven by {', '.join(numbers['solvers'])}" if "solvers" in numbers else ""
+    return f"{numbers['graphs']}{samples}{models}{proven}"
+
+
+def _points(row: Row, side: str) -> list[Row]:
+    points: list[Row] = row.get(side, {}).get("points", [])
+    return points
+
+
+def _point(place: float, row: Row) -> str:
+    for point in _points(row, row["side"]):
+        if abs(point["x"] - place) < 1e-9:
+            return f"{point['y']:.4f}"
+    return ""
+
+
+def _ablation(row: Row, letters: dict[str, str]) -> str:
+    text = _gap(row.get("ours")) or _missing(row)
+    mark = letters.get(_origin(row), "")
+    return f"{text} ({_several(row['ours']['seeds'], 'seed')}, {mark})" if "ours" in row else text
+
+
+def _ends(row: Row, place: int) -> str:
+    points = _points(row, "ours")
+    return f"{points[place]['y']:.1f} at step {points[place]['x']:,}" if points else ""
+
+
+def _distance(row: Row, side: str, letters: dict[str, str]) -> str:
+    numbers = row.get(side)
+    if numbers is None:
+        return _missing(row) if side == "ours" else ""
+    if side == "paper":
+        return f"{numbers['deviation']:.2f}"
+    graphs = _several(numbers["graphs"], "graph")
+    return f"{numbers['deviation']:.2f} ({graphs}, {_seconds(numbers)} s a graph, {letters[_origin(row)]})"
+
+
+def _several(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _origin(row: Row) -> str:
+    """Where a row was measured, in words; the same words for rows of one run."""
+    origin = row.get("origin")
+    if not origin:
+        return ""
+    place = f"{origin['hardware']}, torch {origin['torch']}, {origin['date']}, commit {origin['commit']}"
+    return f"{place}: `{origin['command']}`"
+
+
+def _letters(rows: Sequence[Row]) -> dict[str, str]:
+    places = dict.fromkeys(_origin(row) for row in rows if "origin" in row)
+    return {place: _letter(number) for number, place in enumerate(places)}
+
+
+def _letter(number: int) -> str:
+    """a, b, ..., z, aa, ab, ..."""
+    return (_letter(number // 26 - 1) if number >= 26 else "") + chr(ord("a") + number % 26)
+
+
+def _origins(letters: dict[str, str]) -> str:
+    if not letters:
+        return "Not measured yet.\n"
+    return "\n".join(f"- {letter}: {place}" for place, letter in letters.items()) + "\n"
