@@ -16,15 +16,28 @@ if TYPE_CHECKING:
     from diffuco import problems
     from diffuco.graphs.formats import read_graph
     from diffuco.graphs.graph import Graph
+    from diffuco.integrations.dimod_sampler import DiffUCOSampler
     from diffuco.pretrained import list_models, load_model, save_model
     from diffuco.solution import Solution
     from diffuco.solver import Solver, solve
 
 __version__ = "0.1.0"
 
-__all__ = ["Graph", "Solution", "Solver", "list_models", "load_model", "problems", "read_graph", "save_model", "solve"]
+__all__ = [
+    "DiffUCOSampler",
+    "Graph",
+    "Solution",
+    "Solver",
+    "list_models",
+    "load_model",
+    "problems",
+    "read_graph",
+    "save_model",
+    "solve",
+]
 
 _HOME = {
+    "DiffUCOSampler": "diffuco.integrations.dimod_sampler",
     "Graph": "diffuco.graphs.graph",
     "Solution": "diffuco.solution",
     "Solver": "diffuco.solver",

@@ -1,0 +1,1 @@
+"""diffuco inside the tools that people already use, each an optional package."""

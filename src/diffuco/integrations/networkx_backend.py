@@ -1,0 +1,241 @@
+"""The backend of NetworkX: `networkx.approximation.max_clique(G, backend="diffuco")` and four functions more.
+
+NetworkX finds this module by the entry point `networkx.backends` and imports it at the first call that may use it, with
+every other function too where `diffuco` has priority; so torch waits until something is solved. Options are those of
+`networkx.config.backends.diffuco`, whose defaults are in `diffuco_networkx`.
+"""
+
+import inspect
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import networkx
+import numpy as np
+from numpy.typing import NDArray
+
+from diffuco.graphs.graph import Graph
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from diffuco.solution import Solution
+    from diffuco.solver import Solver
+
+Cut = tuple[float, tuple[set[Hashable], set[Hashable]]]
+
+
+@dataclass(frozen=True, eq=False)
+class BackendGraph:
+    """What NetworkX hands to the functions: the graph itself, so that nothing kept here can grow stale."""
+
+    source: Any
+
+    __networkx_backend__: ClassVar[str] = "diffuco"
+
+    def is_directed(self) -> bool:
+        """Whether edges have a direction."""
+        return bool(self.source.is_directed())
+
+    def is_multigraph(self) -> bool:
+        """Whether nodes may be joined by several edges."""
+        return bool(self.source.is_multigraph())
+
+
+def convert_from_nx(graph: Any, **_: object) -> BackendGraph:
+    """Called by NetworkX before a function; which attributes are needed, the function knows itself."""
+    return BackendGraph(graph)
+
+
+def convert_to_nx(result: object, **_: object) -> object:
+    """Called by NetworkX after a function."""
+    return result.source if isinstance(result, BackendGraph) else result
+
+
+def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
+    """Whether a call is supported, or why not."""
+    given = inspect.signature(globals()[name]).bind_partial(*args, **kwargs).arguments
+    graph = given["G"]
+    if graph.is_directed() and name != "min_weighted_vertex_cover":
+        return "directed graphs are not supported"
+    if graph.is_multigraph() and name not in ("min_weighted_vertex_cover", "min_weighted_dominating_set"):
+        return "multigraphs are not supported"
+    weight = given.get("weight")
+    if callable(weight):
+        return "weights as a function are not supported; give the name of an attribute"
+    if name == "min_weighted_dominating_set" and _node_weights(_source(graph), weight):
+        return "node weights are not supported"
+    return True
+
+
+def should_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
+    """Whether a call that names no backend is worth it, or why not."""
+    graph = args[0] if args else kwargs["G"]
+    limit = networkx.config.backends.diffuco.max_nodes
+    if len(_source(graph)) > limit:
+        return f"the graph has more than {limit} nodes, the limit networkx.config.backends.diffuco.max_nodes"
+    return True
+
+
+def maximum_independent_set(G: BackendGraph) -> set[Hashable]:
+    """A large set of nodes no two of which are adjacent.
+
+    >>> G = networkx.cycle_graph(5)
+    >>> len(networkx.approximation.maximum_independent_set(G, backend="diffuco"))
+    2
+    """
+    return _nodes("mis", G.source)
+
+
+def max_clique(G: BackendGraph) -> set[Hashable]:
+    """A large set of nodes that are all adjacent to each other.
+
+    >>> networkx.approximation.max_clique(networkx.complete_graph(4), backend="diffuco")
+    {0, 1, 2, 3}
+    """
+    return _nodes("max-clique", G.source)
+
+
+def min_weighted_vertex_cover(G: BackendGraph, weight: str | None = None) -> set[Hashable]:
+    """A light set of nodes that touches every edge, no heavier than NetworkX's own.
+
+    >>> len(networkx.approximation.min_weighted_vertex_cover(networkx.cycle_graph(5), backend="diffuco"))
+    3
+    """
+    # An edge from a node to itself is covered by that node alone.
+    forced = {u for u, v in G.source.edges() if u == v}
+    rest = G.source.subgraph(node for node in G.source if node not in forced)
+    weights = _node_weights(G.source, weight)
+    found = forced | (_light_cover(rest, weights) if weights else _nodes("mvc", rest))
+    other: set[Hashable] = networkx.approximation.min_weighted_vertex_cover(G.source, weight, backend="networkx")
+    return min(found, other, key=lambda cover: sum(weights.get(node, 1) for node in cover))
+
+
+def min_weighted_dominating_set(G: BackendGraph, weight: str | None = None) -> set[Hashable]:
+    """A small set such that every node is in it or next to it.
+
+    >>> len(networkx.approximation.min_weighted_dominating_set(networkx.cycle_graph(6), backend="diffuco"))
+    2
+    """
+    return _nodes("mds", G.source)
+
+
+def one_exchange(
+    G: BackendGraph,
+    initial_cut: set[Hashable] | None = None,
+    seed: Any = None,
+    weight: str | None = None,
+) -> Cut:
+    """A heavy cut that moving any one node to the other side does not improve, and its two sides.
+
+    >>> networkx.approximation.one_exchange(networkx.cycle_graph(4), seed=1, backend="diffuco")[0]
+    4
+    """
+    source = G.source
+    if not source:
+        return 0, (set(), set())
+    graph = _simple_graph(source, weight)
+    solution = _solve("max-cut", graph, None if seed is None else seed.randint(0, 2**31 - 1))
+    starts = [*solution.states.T]
+    if initial_cut is not None:
+        starts.append(np.array([label in initial_cut for label in source]))
+    sides = [exchange(graph, start) for start in starts]
+    side = max(sides, key=lambda side: _cut_weight(graph, side))
+    cut = {label for label, inside in zip(source, side, strict=True) if inside}
+    # Summed from the attributes, so that the cut of whole numbers is one.
+    edges = _weighted_edges(source, weight)
+    return sum(value for u, v, value in edges if (u in cut) != (v in cut)), (cut, set(source) - cut)
+
+
+def exchange(graph: Graph, side: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Move the node that gains most to the other side until none gains. [num_nodes] -> [num_nodes].
+
+    >>> square = Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0)])
+    >>> exchange(square, np.zeros(4, dtype=np.bool_)).tolist()
+    [True, False, True, False]
+    """
+    indptr, neighbors, weights = graph.csr
+    sign = np.where(side, 1.0, -1.0)
+    rows = np.repeat(np.arange(graph.num_nodes), np.diff(indptr))
+    gains = np.bincount(rows, weights * sign[rows] * sign[neighbors], minlength=graph.num_nodes)
+    # A gain that is only rounding would be moved back and forth for ever.
+    rounding = 1e-12 * np.abs(weights).sum()
+    while gains[node := int(gains.argmax())] > rounding:
+        near = slice(indptr[node], indptr[node + 1])
+        gains[neighbors[near]] -= 2 * weights[near] * sign[node] * sign[neighbors[near]]
+        gains[node] *= -1
+        sign[node] *= -1
+    return sign > 0
+
+
+def _nodes(problem: str, source: Any) -> set[Hashable]:
+    return set(_solve(problem, _simple_graph(source)).nodes) if source else set()
+
+
+def _light_cover(source: Any, weights: dict[Hashable, float]) -> set[Hashable]:
+    """A cover by a QUBO, whose model knows weights: sum_i w_i x_i + penalty * sum_(i,j) (1 - x_i) (1 - x_j).
+
+    The penalty of an uncovered edge is above every weight, so that decoding leaves none.
+    """
+    if not source:
+        return set()
+    graph = _simple_graph(source)
+    values = np.array([weights[label] for label in source])
+    penalty = 1.01 * np.abs(values).max()
+    qubo = Graph.from_edges(
+        graph.edges,
+        graph.num_nodes,
+        edge_weights=np.full(graph.num_edges, penalty),
+        node_weights=values - penalty * graph.degrees,
+        labels=graph.labels,
+    )
+    return set(_solve("qubo", qubo).nodes)
+
+
+def _solve(problem: str, graph: Graph, seed: int | None = None) -> "Solution":
+    options = networkx.config.backends.diffuco
+    solver = _solver(problem, options.models.get(problem), options.device)
+    seed = options.seed if seed is None else seed
+    return solver.solve([graph], samples=options.samples, step_factor=options.step_factor, seed=seed)[0]
+
+
+@lru_cache(maxsize=8)
+def _solver(problem: str, model: "str | Path | None", device: str) -> "Solver":
+    from diffuco.solver import Solver
+
+    return Solver(problem, model, device=device)
+
+
+def _simple_graph(source: Any, weight: str | None = None) -> Graph:
+    """The graph without directions, edges from a node to itself and second edges between two nodes."""
+    labels = list(source)
+    index = {label: position for position, label in enumerate(labels)}
+    ends = ((index[u], index[v], value) for u, v, value in _weighted_edges(source, weight) if u != v)
+    edges = {(min(u, v), max(u, v)): float(value) for u, v, value in ends}
+    weights = None if weight is None else list(edges.values())
+    return Graph.from_edges(list(edges), len(labels), edge_weights=weights, labels=labels)
+
+
+def _node_weights(source: Any, weight: str | None) -> dict[Hashable, float]:
+    """The named attribute of every node, 1 where it is missing; nothing where all weigh 1."""
+    weights = {} if weight is None else {node: float(value) for node, value in source.nodes(data=weight, default=1)}
+    return weights if any(value != 1 for value in weights.values()) else {}
+
+
+def _weighted_edges(source: Any, weight: str | None) -> Iterable[tuple[Hashable, Hashable, Any]]:
+    """Edges with the named attribute, 1 where it is missing or none is named."""
+    if weight is None:
+        return ((u, v, 1) for u, v in source.edges())
+    found: Iterable[tuple[Hashable, Hashable, Any]] = source.edges(data=weight, default=1)
+    return found
+
+
+def _cut_weight(graph: Graph, side: NDArray[np.bool_]) -> float:
+    u, v = graph.edges.T
+    cut = side[u] != side[v]
+    return float(np.count_nonzero(cut) if graph.edge_weights is None else graph.edge_weights[cut].sum())
+
+
+def _source(graph: Any) -> Any:
+    return graph.source if isinstance(graph, BackendGraph) else graph

@@ -1,0 +1,40 @@
+"""What NetworkX reads of the backend when it is imported.
+
+A package of its own that imports nothing, so that `import networkx` does not get slower: the functions are in
+`diffuco.integrations.networkx_backend`, which is imported when one of them is first called.
+"""
+
+from typing import Any
+
+
+def get_info() -> dict[str, Any]:
+    """The entry point `networkx.backend_info`.
+
+    >>> sorted(get_info()["functions"])[:2]
+    ['max_clique', 'maximum_independent_set']
+    """
+    return {
+        "backend_name": "diffuco",
+        "project": "diffuco",
+        "package": "diffuco",
+        "short_summary": "Solves graph problems with diffusion models instead of a greedy rule.",
+        "functions": {
+            "maximum_independent_set": {},
+            "max_clique": {},
+            "min_weighted_vertex_cover": {
+                "additional_docs": "The cover is no heavier than the one NetworkX finds, so that its bound holds."
+            },
+            "min_weighted_dominating_set": {"additional_docs": "Node weights other than 1 are not supported."},
+            "one_exchange": {
+                "additional_docs": "The best of several cuts and `initial_cut`, each improved by single exchanges."
+            },
+        },
+        "default_config": {
+            "samples": 8,
+            "step_factor": 3,
+            "seed": 0,
+            "device": "auto",
+            "models": {},
+            "max_nodes": 100_000,
+        },
+    }
