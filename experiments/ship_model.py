@@ -94,6 +94,8 @@ def _evaluation(path: Path, checkpoint: Checkpoint, *, first: bool) -> dict[str,
         raise InputError(f"{path}: measured on {record['problem']}, the model is for {checkpoint.problem}")
     if "model" not in record:
         raise InputError(f"{path}: measured of a method, not of a model")
+    if record.get("sweeps"):
+        raise InputError(f"{path}: measured with refinement, which hides what the model can do; evaluate without it")
     if first and record.get("weights", checkpoint.digest) != checkpoint.digest:
         raise InputError(f"{path}: measured with other weights; evaluate this model")
     reference = record.get("reference", {})

@@ -104,7 +104,11 @@ def test_a_shipped_file_gets_a_new_evaluation_and_keeps_the_rest(finished_run, s
 
 @pytest.mark.parametrize(
     ("changes", "complaint"),
-    [({"problem": "mvc"}, "measured on mvc"), ({"weights": "0" * 64}, "other weights")],
+    [
+        ({"problem": "mvc"}, "measured on mvc"),
+        ({"weights": "0" * 64}, "other weights"),
+        ({"sweeps": 30}, "measured with refinement"),
+    ],
 )
 def test_records_of_something_else_are_refused(finished_run, shop, changes, complaint):
     record = write_record(shop / "wrong.json", **changes)
