@@ -202,12 +202,15 @@ def plot_curves(
     figure = check_plot_path(path)(figsize=(8, 5.2), layout="constrained")
     axes = figure.add_subplot()
     right = axes.twinx() if any(curve.is_time for curve in curves) else None
-    for curve, color in zip(curves, _colors([curve.label for curve in curves]), strict=True):
+    labels = list(dict.fromkeys(curve.label for curve in curves))
+    colors = dict(zip(labels, _colors(labels), strict=True))  # one for ours and what others report
+    for curve in curves:
         target = right if curve.is_time and right is not None else axes
         errors = None if curve.error is None else [0.0 if value is None else value for value in curve.error]
         marker = "s:" if curve.is_time else "x--" if curve.is_reported else "o-"
         label = f"{curve.label} (r)" if curve.is_reported else curve.label
-        target.errorbar(curve.x, curve.y, yerr=errors, fmt=marker, color=color, label=label, capsize=2.5, markersize=5)
+        sizes = {"capsize": 2.5, "markersize": 5}
+        target.errorbar(curve.x, curve.y, yerr=errors, fmt=marker, color=colors[curve.label], label=label, **sizes)
     if vertical is not None:
         axes.axvline(vertical, color=GREY, linewidth=1, linestyle="--")
     if right is not None:
@@ -217,7 +220,9 @@ def plot_curves(
     axes.set_ylabel(y_label, color=INK)
     axes.grid(color=BLUE, alpha=0.25)
     axes.spines[["top"]].set_visible(False)
-    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    if all(x == int(x) for curve in curves for x in curve.x):
+        axes.xaxis.get_major_locator().set_params(integer=True)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     figure.suptitle(title, fontsize=13, x=0.02, ha="left", color=INK)
     with open_for_writing(path) as out:
         figure.savefig(out, format=Path(path).suffix.lower().removeprefix("."), dpi=160)
@@ -226,4 +231,4 @@ def plot_curves(
 def _colors(methods: list[str]) -> list[str]:
     """Red for the model; the others as far apart as a short list allows."""
     others = iter(["#2e6f95", "#5c946e", "#c98b2b", "#7d5ba6", "#3d3d3d", "#b0678c", "#4fa3a5", "#8a7a5c"] * 4)
-    return [RED if method == "diffuco" else next(others) for method in methods]
+    return [RED if method.lower() == "diffuco" else next(others) for method in methods]

@@ -29,8 +29,8 @@ Temperature = Literal["falling", "zero", "constant"]
 
 NUM_STEPS = (1, 2, 3, 4, 5)
 SEEDS = (0, 1, 2)
-CURVE_POINTS = 100
-"""Points of a training curve that are kept."""
+CURVE_POINTS = 40
+"""Points of a training curve that are kept, each a mean over lines of the log: batches differ in size."""
 TEST_GRAPHS = 500
 
 
@@ -178,7 +178,8 @@ def _curve(space: Workspace, run: AblationRun) -> Row:
     # A run that was killed and continued shows some steps twice; the later line counts.
     values = {line["step"]: line["forward_log_likelihood"] for line in lines if line["kind"] == "train"}
     steps = sorted(values)
-    parts = np.array_split(np.array(steps), min(CURVE_POINTS, len(steps)))
+    # The first step stands for itself.
+    parts = [np.array(steps[:1]), *np.array_split(np.array(steps[1:]), min(CURVE_POINTS, len(steps) - 1))]
     points = [{"x": int(part[-1]), "y": float(np.mean([values[step] for step in part.tolist()]))} for part in parts]
     config = run.config
     return {"run": run.name, "temperature": config.start_temperature, "num_steps": config.num_steps, "points": points}
