@@ -3,6 +3,7 @@
 A run is named by what it varies and lies in the folder `rb-100` of the runs; a finished one is never trained again.
 """
 
+import gc
 import json
 import time
 from collections.abc import Iterator, Sequence
@@ -121,6 +122,7 @@ def train_missing(space: Workspace, runs: Sequence[AblationRun]) -> Iterator[str
         folder = run.folder(space)
         resume = (folder / FILE).exists()
         train(run.config, folder, resume=resume, max_minutes=left, device=space.options.device, progress=False)
+        gc.collect()  # steps recorded on a GPU hold its memory, and refer to themselves
         yield run.name
 
 

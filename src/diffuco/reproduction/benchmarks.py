@@ -12,7 +12,7 @@ from diffuco.errors import InputError
 from diffuco.metrics import mean_with_error
 from diffuco.problems import get_problem
 from diffuco.reproduction import reported
-from diffuco.reproduction.measurement import measure_method, measure_model, summary
+from diffuco.reproduction.measurement import measure_method, measure_model, method_hardware, summary
 from diffuco.reproduction.records import Row, Task
 from diffuco.reproduction.reported import CE, CE_ST, RAW, Reported
 from diffuco.reproduction.workspace import Workspace
@@ -125,6 +125,7 @@ def _reference(benchmark: Benchmark, space: Workspace) -> Row:
         raise InputError("no references stored")
     objectives = mean_with_error([reference.objective for reference in known])
     return {
+        "hardware": "stored references",
         "graphs": len(known),
         "mean": objectives.mean,
         "error": objectives.standard_error,
@@ -142,7 +143,8 @@ def _method(benchmark: Benchmark, space: Workspace, name: str) -> Row:
     options = space.options
     run = measure_method(name, benchmark.problem, graphs, device=options.device, seed=options.seed)
     references = space.references(benchmark.problem, benchmark.dataset, count)
-    return {"method": name} | summary(get_problem(benchmark.problem), graphs, references, [run])
+    about = {"method": name, "hardware": method_hardware(name, options.device)}
+    return about | summary(get_problem(benchmark.problem), graphs, references, [run])
 
 
 def _model(benchmark: Benchmark, space: Workspace, recipe: str, token_size: int, step_factor: int = 3) -> Row:

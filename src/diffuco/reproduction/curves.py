@@ -13,7 +13,7 @@ from diffuco.graphs.graph import Graph
 from diffuco.metrics import best_approximation_ratio, mean_by
 from diffuco.problems import get_problem
 from diffuco.reproduction.benchmarks import MIS_RB_SMALL, Benchmark
-from diffuco.reproduction.measurement import Measurement, measure_method, measure_model, summary
+from diffuco.reproduction.measurement import Measurement, measure_method, measure_model, method_hardware, summary
 from diffuco.reproduction.records import Row, Task
 from diffuco.reproduction.reported import RATIO_SECONDS, RATIOS_BY_TIGHTNESS
 from diffuco.reproduction.workspace import Workspace
@@ -66,7 +66,8 @@ def _method_ratios(space: Workspace, dataset: str, name: str) -> Row:
     most = 2 if options.quick else METHOD_GRAPHS_PER_TIGHTNESS
     graphs, tightness = graphs_by_tightness(get_dataset(dataset), min(most, options.count or most))
     run = measure_method(name, "mvc", graphs, device=options.device, seed=options.seed)
-    return {"method": name} | _ratios(graphs, tightness, [run])
+    about = {"method": name, "hardware": method_hardware(name, options.device)}
+    return about | _ratios(graphs, tightness, [run])
 
 
 def graphs_by_tightness(dataset: Dataset, count: int) -> tuple[list[Graph], list[float]]:

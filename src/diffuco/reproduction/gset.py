@@ -12,7 +12,7 @@ from diffuco.errors import InputError
 from diffuco.graphs.batch import make_batch
 from diffuco.graphs.formats import read_graph
 from diffuco.graphs.graph import Graph
-from diffuco.reproduction.measurement import measure_method
+from diffuco.reproduction.measurement import measure_method, method_hardware
 from diffuco.reproduction.records import Row, Task
 from diffuco.reproduction.reported import CE_ST, GSET_DEVIATIONS, GSET_GROUPS
 from diffuco.reproduction.workspace import Workspace
@@ -94,7 +94,8 @@ def _method_deviation(space: Workspace, name: str, best_known: dict[str, int]) -
     graphs = [graph for graph, _ in known]
     run = measure_method(name, "max-cut", graphs, device=space.options.device, limit_s=limit_s)
     cuts = (-run.energies[:, 0]).tolist()
-    return {"time_limit_s": limit_s} | _deviation(known, cuts, run.seconds / len(graphs))
+    about = {"time_limit_s": limit_s, "hardware": method_hardware(name, space.options.device)}
+    return about | _deviation(known, cuts, run.seconds / len(graphs))
 
 
 def _model_deviation(space: Workspace, best_known: dict[str, int]) -> Row:

@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diffuco import metrics
-from diffuco.baselines.methods import solve_with
+from diffuco.baselines.methods import get_method, solve_with
+from diffuco.baselines.methods.batched import BatchedMethod
 from diffuco.baselines.reference_store import Reference
 from diffuco.graphs.batch import make_batch
 from diffuco.graphs.graph import Graph
 from diffuco.problems import Problem, get_problem
-from diffuco.solver import Solver, batches_by_size, draw_solutions, rows_per_batch
+from diffuco.provenance import hardware
+from diffuco.solver import Solver, batches_by_size, draw_solutions, pick_device, rows_per_batch
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,12 @@ def measure_method(
     solutions = solve_with(name, problem, graphs, seed=seed, device=device, time_limit_s=limit_s)
     seconds = time.perf_counter() - started
     return Measurement(_sign(get_problem(problem)) * np.array([[found.objective] for found in solutions]), seconds)
+
+
+def method_hardware(name: str, device: str) -> str:
+    """What a method runs on: only those that work on batches of tensors use a GPU."""
+    uses_tensors = isinstance(get_method(name), BatchedMethod)
+    return hardware(pick_device(device if uses_tensors else "cpu"))
 
 
 def summary(

@@ -30,7 +30,9 @@ class Task:
     about: Row = field(default_factory=dict)
     """Labels and the paper's numbers."""
     measure: Callable[[], Row] | None = None
-    """Returns our numbers, or raises InputError with what is missing; None: a system that we do not run."""
+    """Returns our numbers, with `hardware` where it is not the device's, or raises InputError with what is missing.
+
+    None: a system that we do not run."""
 
 
 def run_tasks(
@@ -67,13 +69,14 @@ def _measured(task: Task, row: Row, command: str, device: str) -> Row:
         # Rather the row of an earlier run than none.
         return row if "ours" in row else row | {"missing": str(error)}
     measured = {name: value for name, value in row.items() if name != "missing"}
-    return measured | {"ours": ours, "origin": origin(command, device)}
+    where = origin(command, ours.pop("hardware", None) or hardware(pick_device(device)))
+    return measured | {"ours": ours, "origin": where}
 
 
-def origin(command: str, device: str) -> Row:
+def origin(command: str, place: str) -> Row:
     """Where and when numbers were measured, by which command and source."""
     return {
-        "hardware": hardware(pick_device(device)),
+        "hardware": place,
         "torch": torch.__version__,
         "commit": source_commit(),
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
