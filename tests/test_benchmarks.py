@@ -90,6 +90,15 @@ def test_decode(run_benchmark):
     assert "torch-cpu" in table
 
 
+def test_import_of_networkx(run_benchmark):
+    table, record = run_benchmark("import_networkx.py", "--repeats", 1)
+    rows = {(measured["time"], measured["of"]): measured for measured in record["measurements"]}
+    assert len(rows) == 6
+    assert rows["clock_ms", "least"]["with"] > 0 < rows["processor_ms", "median"]["without"]
+    assert rows["announcement_ms", "least"]["difference"] > 0
+    assert "announcement" in table
+
+
 def test_memory_of_solving(run_benchmark):
     table, record = run_benchmark("memory.py", "--nodes", 200, "--edges", 400, "--device", "cpu")
     (measured,) = record["measurements"]
