@@ -20,7 +20,7 @@ from diffuco.solution_files import label_line, read_solution, write_solution
 from diffuco.solver import Decode, Solver
 
 PROBLEMS = [problem.name for problem in all_problems()]
-COMMANDS = ["solve", "train", "evaluate", "reference", "generate", "check", "models", "methods", "doctor"]
+COMMANDS = ["solve", "train", "evaluate", "compare", "reference", "generate", "check", "models", "methods", "doctor"]
 JSON_KEYS = {
     *("problem", "file", "nodes", "edges", "objective", "feasible", "solution", "energies", "seconds"),
     *("model", "seed"),
@@ -96,7 +96,8 @@ def test_solve_reads_every_format(run, models, tmp_path, known):
 def test_json_has_the_promised_keys(run, models, house):
     record = json.loads(run("solve", "mis", house, "--model", models["mis"], "--json").out)
     assert record.keys() >= JSON_KEYS
-    assert record["seconds"].keys() == {"load", "sample", "decode"}
+    assert record["seconds"].keys() == {"load", "sample", "decode", "refine"}
+    assert (record["sweeps"], record["optimal"]) == (1000, False)
     assert len(record["energies"]) == 8
     assert set(record["solution"]) <= {1, 2, 3, 4, 5}
     assert record["objective"] == len(record["solution"]) == 2
@@ -111,6 +112,16 @@ def test_same_seed_same_result(run, models, tmp_path):
         del records[-1]["seconds"]
     assert records[0] == records[1]
     assert records[0]["energies"] != records[2]["energies"]
+
+
+def test_refine_none_is_the_method_of_the_paper(run, models, tmp_path):
+    write_graph(get_dataset("rb-small").graph("validation", 0), tmp_path / "graph.clq")
+    plain, refined = (
+        json.loads(run("solve", "mis", tmp_path / "graph.clq", "--model", models["mis"], *options, "--json").out)
+        for options in (("--refine", "none"), ("--refine", 50))
+    )
+    assert (plain["sweeps"], refined["sweeps"]) == (0, 50)
+    assert sum(refined["energies"]) < sum(plain["energies"])
 
 
 def test_infeasible_solutions_are_called_so(run, models, tmp_path):
@@ -278,6 +289,16 @@ def test_evaluate_against_exact_optima(run, models, tmp_path):
     outcome = run("evaluate", "--model", models["mis"], *options)
     assert "3 of 3" in outcome.out
     assert outcome.err == ""
+
+
+def test_evaluate_refines_only_if_told(run, models):
+    options = ("--model", models["mis"], "--dataset", "rb-tiny", "--count", 3, "--samples", 2)
+    plain, refined = (json.loads(run("evaluate", *options, *more, "--json").out) for more in ((), ("--refine", "auto")))
+    assert (plain["sweeps"], refined["sweeps"]) == (0, 1000)
+    assert plain["seconds"]["refine"] < 0.01
+    assert refined["mean"] >= plain["mean"]
+    assert "sweeps of refinement" in run("evaluate", *options, "--refine", 10).out
+    assert "sweeps of refinement" not in run("evaluate", *options).out
 
 
 def test_evaluation_of_one_graph_is_valid_json(run, models):

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from diffuco.baselines.comparison import ModelMethod, Run, best_known, run_methods, summary
+from diffuco.baselines.comparison import ModelMethod, PlainModelMethod, Run, best_known, run_methods, summary
 from diffuco.baselines.methods import get_method
 from diffuco.cli import main
 from diffuco.errors import InputError
@@ -17,12 +17,20 @@ TINY = get_dataset("rb-tiny").graphs("test", 4)
 
 
 def test_model_draws_more_while_there_is_time():
-    method = ModelMethod(Solver("mis", device="cpu"))
+    method = PlainModelMethod(Solver("mis", device="cpu"))
     short, long = (method.solve(get_problem("mis"), TINY, time_limit_s=limit) for limit in (1e-6, 0.5))
     assert all(len(solution.energies) == 1 for solution in short)
     assert any(len(solution.energies) > 1 for solution in long)
     assert sum(s.objective for s in long) >= sum(s.objective for s in short)
     assert len(method.solve(get_problem("mis"), TINY)[0].energies) == 8
+
+
+def test_the_model_is_refined_unless_it_is_the_plain_one():
+    solver = Solver("mis", device="cpu")
+    assert [kind(solver).solve(get_problem("mis"), TINY)[0].sweeps for kind in (ModelMethod, PlainModelMethod)] == [
+        1000,
+        0,
+    ]
 
 
 def test_methods_that_ignore_time_run_once_and_others_once_per_budget():
@@ -53,7 +61,16 @@ def test_gap_is_relative_to_the_best_known():
 
 
 def test_command_prints_writes_and_draws(tmp_path, capsys):
-    options = ["--dataset", "rb-tiny", "--problem", "mis", "--count", "3", "--methods", "diffuco,greedy,cp-sat"]
+    options = [
+        "--dataset",
+        "rb-tiny",
+        "--problem",
+        "mis",
+        "--count",
+        "3",
+        "--methods",
+        "diffuco,diffuco-ce,greedy,cp-sat",
+    ]
     paths = ["--plot", str(tmp_path / "gap.png"), "--output", str(tmp_path / "gap.json")]
     assert main(["compare", *options, "--budget", "0.2,0.05", "--device", "cpu", *paths, "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
@@ -61,7 +78,8 @@ def test_command_prints_writes_and_draws(tmp_path, capsys):
     assert (tmp_path / "gap.png").stat().st_size > 10_000
     assert record["reference"] == "3 of 3 proven"
     names = [(run["method"], run["budget_s"]) for run in record["runs"]]
-    assert names == [("diffuco", 0.05), ("diffuco", 0.2), ("greedy", None), ("cp-sat", 0.05), ("cp-sat", 0.2)]
+    assert names[:3] == [("diffuco", 0.05), ("diffuco", 0.2), ("diffuco-ce", 0.05)]
+    assert names[4:] == [("greedy", None), ("cp-sat", 0.05), ("cp-sat", 0.2)]
     assert record["runs"][-1]["gap"] == 0
     assert all(run["gap"] >= 0 for run in record["runs"])
 

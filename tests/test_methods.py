@@ -20,8 +20,8 @@ from diffuco.problems import all_problems, get_problem
 from diffuco.verification import verify
 
 PAIRS = [(method.name, problem) for method in all_methods() for problem in method.problems]
-EXACT = ("cp-sat", "highs", "gurobi")
-ANNEALERS = ("rlsa", "sa", "tabu")
+EXACT = ("auto", "cp-sat", "highs", "gurobi")
+ANNEALERS = ("anneal", "rlsa", "sa", "tabu")
 
 
 def tiny_graphs() -> list[Graph]:
@@ -58,10 +58,11 @@ def test_answers_are_feasible_and_exact_methods_and_annealers_find_the_optimum(n
     for solution, best in zip(solutions, optima[problem], strict=True):
         verdict = verify(problem, solution.graph, solution.chosen)
         assert verdict.feasible
-        assert (solution.objective, solution.model, solution.seed) == (verdict.objective, name, 1)
+        assert (solution.objective, solution.seed) == (verdict.objective, 1)
+        assert solution.model == name or name == "auto"  # which tells what it chose
         assert min(solution.energies) == pytest.approx(abs_sign(problem) * verdict.objective, abs=1e-4)
         assert set(solution.seconds) == {"load", "sample", "decode"}
-        if name in EXACT + ANNEALERS:
+        if name in (*EXACT, *ANNEALERS, "kamis"):
             assert solution.objective == pytest.approx(best, abs=1e-5)
         assert (verdict.objective - best) * abs_sign(problem) > -1e-5
 
@@ -85,6 +86,8 @@ def test_same_seed_same_answer(name, problem):
 def test_a_time_limit_is_kept(name, problem):
     if get_method(name).missing():
         pytest.skip(f"{name} is not installed")
+    if name == "kamis":
+        pytest.skip("looks at the clock only after its first population, which takes seconds")
     dataset = "qubo-50-150" if problem == "qubo" else "er-200-500"
     if name == "gurobi":  # what a licence for nothing allows
         dataset = "qubo-tiny" if problem == "qubo" else "rb-tiny"
@@ -97,7 +100,7 @@ def test_a_time_limit_is_kept(name, problem):
     assert all(solution.feasible for solution in solutions)
 
 
-@pytest.mark.parametrize("name", ["rlsa", "sa", "mfa"])
+@pytest.mark.parametrize("name", ["anneal", "rlsa", "sa", "mfa"])
 def test_annealers_beat_greedy_on_cuts(name):
     if get_method(name).missing():
         pytest.skip(f"{name} is not installed")
@@ -114,7 +117,7 @@ def test_goemans_williamson_keeps_its_promise():
 
 def test_a_batch_of_many_sizes_gives_every_graph_its_own_answer():
     graphs = [Graph.from_edges([], size) for size in (3, 0, 1)] + get_dataset("rb-tiny").graphs("test", 5)
-    for name in ("rlsa", "mfa"):
+    for name in ("auto", "anneal", "rlsa", "mfa"):
         done: list[int] = []
         solutions = solve_with(name, "mis", graphs, device="cpu", on_solved=done.append)
         assert [solution.graph for solution in solutions] == graphs
@@ -132,9 +135,9 @@ def test_labels_and_other_weights_are_kept():
 def test_refusals():
     with pytest.raises(InputError, match="did you mean 'greedy'"):
         get_method("gredy")
-    with pytest.raises(InputError, match="choose one of greedy, db-greedy"):
+    with pytest.raises(InputError, match="choose one of auto, greedy, db-greedy"):
         get_method("xyz")
-    with pytest.raises(InputError, match="'sdp' does not solve mis; choose one of greedy"):
+    with pytest.raises(InputError, match="'sdp' does not solve mis; choose one of auto, greedy"):
         solve_with("sdp", "mis", [])
     with pytest.raises(InputError, match="tabu takes at most 5000 nodes"):
         solve_with("tabu", "mis", [Graph.from_edges([(0, 1)], 5001)])
@@ -153,7 +156,7 @@ def test_refusals():
         ("cp-sat", "cp_sat", "pip install 'diffuco[exact]'"),
         ("networkx", "networkx_approximations", "pip install 'diffuco[networkx]'"),
         ("gurobi", "gurobi", "pip install gurobipy"),
-        ("kamis", "kamis", "pip install chszlablib"),
+        ("kamis", "kamis", "pip install 'diffuco[kamis]'"),
     ],
 )
 def test_what_is_missing_is_one_line_with_the_remedy(run, monkeypatch, house, name, module, line):
@@ -213,7 +216,9 @@ def test_solve_writes_a_solution_that_check_accepts(run, tmp_path, house):
     [
         (("--method", "greedy", "--model", "mis-rb-small"), "--model is for models and excludes --method"),
         (("--method", "greedy", "--step-factor", 3), "--step-factor is for models and excludes --method"),
-        (("--time-limit", 1), "--time-limit is for --method"),
+        (("--time-limit", 1, "--samples", 2), "--time-limit is for --method"),
+        (("--method", "anneal", "--refine", 10), "--refine is for models and excludes --method"),
+        (("--refine", "much"), "give a number of sweeps, auto or none"),
         (("--method", "greedy", "--time-limit", 0), "time limit of 0 seconds"),
         (("--method", "gredy"), "did you mean 'greedy'?"),
         (("--method", "sdp"), "'sdp' does not solve mis"),

@@ -1,4 +1,5 @@
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import networkx as nx
@@ -12,9 +13,11 @@ import oracle
 from diffuco.diffusion.randomness import RowRandom
 from diffuco.errors import InputError
 from diffuco.graphs.batch import make_batch
+from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.formats import FORMATS, read_graphs, write_graph
 from diffuco.graphs.graph import Graph, GraphWarning
 from diffuco.model import Checkpoint, Gnn, GnnConfig
+from diffuco.pretrained import Choice
 from diffuco.problems import all_problems
 from diffuco.sampling import evaluation_steps, sample_steps
 from diffuco.solver import ROWS_PER_BATCH, Solver, batches_by_size, pick_device
@@ -54,7 +57,7 @@ def test_every_decoded_answer_is_feasible_whatever_the_model(name, decode):
         assert solution.feasible
         assert solution.objective == verify(name, solution.graph, solution.chosen).objective
         assert len(solution.energies) == len(solution.objectives) == 3
-        assert set(solution.seconds) == {"load", "sample", "decode"}
+        assert set(solution.seconds) == {"load", "sample", "decode", "refine"}
 
 
 def test_an_infeasible_answer_says_so():
@@ -83,6 +86,38 @@ def test_same_seed_same_result_and_other_seed_other_samples():
     energies = [[solution.energies for solution in run] for run in runs]
     assert energies[0] == energies[1]
     assert energies[0] != energies[2]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_refined_samples_are_never_worse_than_the_same_samples_without(name):
+    dataset = get_dataset("qubo-50-150" if name == "qubo" else "rb-small")
+    solver = Solver(name, untrained(name), device="cpu")
+    plain, refined, again, drawn = (
+        solver.solve(dataset.graphs("validation", 2), samples=3, step_factor=1, **options)
+        for options in ({"refine": 0}, {}, {}, {"decode": "none"})
+    )
+    assert [(s.sweeps, s.seconds["refine"] > 1e-4) for s in (plain[0], refined[0], drawn[0])] == [
+        (0, False),
+        (1000, True),
+        (0, False),
+    ]
+    for before, after, same in zip(plain, refined, again, strict=True):
+        assert after.feasible
+        assert all(x <= y + 1e-3 for x, y in zip(after.energies, before.energies, strict=True))
+        assert min(after.energies) < min(before.energies)
+        assert after.energies == same.energies
+
+
+def test_graphs_of_several_kinds_get_the_model_made_for_them(monkeypatch):
+    small, large = get_dataset("ba-tiny").graph("test", 0), get_dataset("ba-small").graph("test", 0)
+    choices = {graph.num_nodes: Choice(f"model of {graph.num_nodes}", "", True) for graph in (small, large)}
+    monkeypatch.setattr(
+        "diffuco.solver.choose_models", lambda problem, graphs: [choices[graph.num_nodes] for graph in graphs]
+    )
+    monkeypatch.setattr("diffuco.solver.load_model", lambda name, device: replace(untrained("mis"), name=name))
+    solutions = diffuco.solve([large, small, large], "mis", samples=1, step_factor=1)
+    assert [solution.graph for solution in solutions] == [large, small, large]
+    assert [solution.model for solution in solutions] == [f"model of {s.graph.num_nodes}" for s in solutions]
 
 
 def test_results_come_in_the_order_given_whatever_the_batches(monkeypatch):
@@ -138,6 +173,7 @@ def test_solve_takes_paths_and_lists_and_keeps_labels(tmp_path):
         ({"step_factor": 0}, "step factor is 0"),
         ({"token_size": 0}, "token size is 0"),
         ({"decode": "magic"}, "unknown decoding"),
+        ({"refine": -1}, "-1 sweeps of refinement"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options, complaint):

@@ -30,6 +30,7 @@ def evaluate(
     step_factor: int = 3,
     decode: Decode = "ce",
     token_size: int = 8,
+    refine: int | None = 0,
     seed: int = 0,
     references: Sequence[float] | None = None,
     tightness: Sequence[float] | None = None,
@@ -37,7 +38,10 @@ def evaluate(
 ) -> dict[str, Any]:
     """Solve the graphs and summarise; `references` are their optimal or best known objectives.
 
-    With the `tightness` of every graph, the ratio of the best sample to the reference is told for each value of it.
+    Gaps are positive where the reference is better, negative where it was beaten, which a proven one cannot be.
+
+    Unlike in `Solver.solve`, samples are not refined unless told so: it is the model that is measured. With the
+    `tightness` of every graph, the ratio of the best sample to the reference is told for each value of it.
     """
     with Progress(console=Console(stderr=True), disable=not progress, transient=True) as bar:
         task = bar.add_task("solving", total=len(graphs))
@@ -47,6 +51,7 @@ def evaluate(
             step_factor=step_factor,
             decode=decode,
             token_size=token_size,
+            refine=refine,
             seed=seed,
             on_solved=lambda count: bar.update(task, completed=count),
         )
@@ -57,6 +62,7 @@ def evaluate(
         "steps": step_factor * solver.checkpoint.model.config.num_steps,
         "step_factor": step_factor,
         "decode": f"ce-st{token_size}" if decode == "ce-st" else decode,
+        "sweeps": max((solution.sweeps for solution in solutions), default=0),
         "seed": seed,
     }
     energies = np.array([solution.energies for solution in solutions])
@@ -83,9 +89,7 @@ def summarise(
         "mean_standard_error": _standard_error(means),
         "best": float(best.mean()),
         "feasible": sum(solution.feasible for solution in solutions),
-        "seconds": {
-            stage: sum(solution.seconds[stage] for solution in solutions) for stage in ("load", "sample", "decode")
-        },
+        "seconds": {stage: sum(solution.seconds[stage] for solution in solutions) for stage in solutions[0].seconds},
         "hardware": hardware(device),
         "torch": torch.__version__,
         "commit": source_commit(),
@@ -98,7 +102,7 @@ def summarise(
             "gap": float(gaps.mean()),
             "gap_standard_error": _standard_error(gaps),
             "gap_of_best": float(best_gaps.mean()),
-            "gap_of_means": float(abs(sign * means.mean() - optima.mean()) / abs(optima.mean())),
+            "gap_of_means": float((sign * means.mean() - optima.mean()) / abs(optima.mean())),
         }
         if tightness is not None:
             ratios = metrics.mean_by(metrics.best_approximation_ratio(energies, optima), tightness)
@@ -117,6 +121,8 @@ def table(record: dict[str, Any]) -> Table:
     rows = {}
     if "model" in record:
         rows["samples x steps, decoding"] = f"{record['samples']} x {record['steps']}, {record['decode']}"
+        if record["sweeps"]:
+            rows["sweeps of refinement"] = f"{record['sweeps']}"
     elif record["time_limit_s"] is not None:
         rows["time limit, seconds a graph"] = f"{record['time_limit_s']:g}"
     rows[f"mean of the {scored}"] = f"{record['mean']:.3f} +- {record['mean_standard_error']:.3f}"
@@ -125,12 +131,15 @@ def table(record: dict[str, Any]) -> Table:
     rows |= {
         "feasible answers": f"{record['feasible']} of {record['graphs']}",
         "seconds to sample / decode": f"{record['seconds']['sample']:.2f} / {record['seconds']['decode']:.2f}",
+        **({"seconds to refine": f"{record['seconds']['refine']:.2f}"} if record.get("sweeps") else {}),
     }
     if record["problem"] == "max-cut":
         rows["mean cut over mean edges"] = f"{record['mean'] / record['mean_edges']:.4f}"
     reference = record.get("reference")
     if reference:
         rows["mean of the references"] = f"{reference['mean']:.3f}"
+        if "proven" in reference:
+            rows["references proven optimal"] = f"{reference['proven']} of {record['graphs']}"
         rows[f"gap, mean of the {scored}"] = f"{reference['gap']:.2%} +- {reference['gap_standard_error']:.2%}"
         if "model" in record:
             rows["gap, best of the samples"] = f"{reference['gap_of_best']:.2%}"

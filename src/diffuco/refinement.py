@@ -29,6 +29,26 @@ class Schedule:
     """Of the first sweep, in units of the energy or, for problems with weights, of a typical weight; falls to 0."""
 
 
+TEMPERATURES = {"mis": 0.2, "mvc": 0.2, "max-clique": 2.0, "max-cut": 1.0, "mds": 0.2, "qubo": 1.0}
+"""Of the first sweep, chosen on validation graphs (docs/log.md); a problem that is not listed starts at 0.2."""
+NUM_SWEEPS = 1000
+MIN_SWEEPS = 100
+NODE_SWEEPS = 2**24
+"""Nodes times sweeps of a chain: graphs of more than 16,000 nodes get fewer sweeps, down to `MIN_SWEEPS`."""
+
+
+def schedule_for(problem: Problem, num_nodes: int, num_sweeps: int | None = None) -> Schedule:
+    """How states of a graph of so many nodes are refined, for the sweeps given or those that suit its size.
+
+    >>> from diffuco.problems import get_problem
+    >>> schedule_for(get_problem("mis"), 200), schedule_for(get_problem("max-cut"), 100_000)
+    (Schedule(num_sweeps=1000, temperature=0.2), Schedule(num_sweeps=167, temperature=1.0))
+    """
+    if num_sweeps is None:
+        num_sweeps = max(MIN_SWEEPS, min(NUM_SWEEPS, NODE_SWEEPS // max(1, num_nodes)))
+    return Schedule(num_sweeps, TEMPERATURES.get(problem.name, TEMPERATURES["mis"]))
+
+
 def anneal(problem: Problem, batch: Batch, states: Tensor, schedule: Schedule, *, seed: int = 0) -> Tensor:
     """The best state that a chain from each state sees; padding gets 0. [N, S] -> [N, S].
 

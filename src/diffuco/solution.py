@@ -13,7 +13,7 @@ from diffuco.verification import verify
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """The best solution found for one graph. Nothing here claims optimality.
+    """The best solution found for one graph, optimal only where `optimal` says so.
 
     `objective` and `feasible` are recomputed from the graph by code that shares nothing with the solver.
 
@@ -30,15 +30,19 @@ class Solution:
     chosen: NDArray[np.bool_] = field(repr=False)
     """[num_nodes] the nodes in the solution; for a cut, one of its sides."""
     states: NDArray[np.bool_] = field(repr=False)
-    """[num_nodes, S] every sample after decoding, in the order drawn; `chosen` is one of them."""
+    """[num_nodes, S] every sample after decoding and refining, in the order drawn; `chosen` is one of them."""
     energies: list[float] = field(repr=False)
-    """H of every sample after decoding."""
+    """H of every sample."""
     objectives: list[float] = field(repr=False)
-    """What the user counts, of every sample after decoding."""
+    """What the user counts, of every sample."""
     model: str
     seed: int
     seconds: dict[str, float] = field(repr=False)
-    """Time for `load`, `sample` and `decode`; of a batch, this graph's share."""
+    """Time for `load`, `sample`, `decode` and, of a model, `refine`; of a batch, this graph's share."""
+    sweeps: int = field(default=0, repr=False)
+    """Sweeps of annealing that refined each sample of a model."""
+    optimal: bool = field(default=False, repr=False)
+    """Whether an exact solver proved that nothing is better."""
     objective: float = field(init=False)
     feasible: bool = field(init=False)
     violations: int = field(init=False)
@@ -64,9 +68,11 @@ class Solution:
             "objective": as_count(self.objective),
             "feasible": self.feasible,
             "violations": self.violations,
+            "optimal": self.optimal,
             "solution": [label if isinstance(label, int | str) else str(label) for label in self.nodes],
             "energies": self.energies,
             "objectives": [as_count(value) for value in self.objectives],
+            "sweeps": self.sweeps,
             "seconds": self.seconds,
             "model": self.model,
             "seed": self.seed,

@@ -1,4 +1,4 @@
-"""From a model and graphs to solutions: sample, decode, keep the best (Sec. 4.1, App. C.2).
+"""From a model and graphs to solutions: sample, decode, refine, keep the best (Sec. 4.1, App. C.2).
 
 Legend: B graphs, N rows, S samples.
 """
@@ -22,8 +22,10 @@ from diffuco.memory import Requirement, check_fits, requirement
 from diffuco.model.acceleration import accelerate, pick_engine
 from diffuco.model.checkpoint import Checkpoint
 from diffuco.model.weights import FlatWeights
-from diffuco.pretrained import default_model, load_model
+from diffuco.pretrained import choose_models, default_model, load_model
 from diffuco.problems import Problem, get_problem
+from diffuco.refinement import refine as refine_states
+from diffuco.refinement import schedule_for
 from diffuco.sampling import Sampler
 from diffuco.solution import Solution
 from diffuco.streaming import StreamedStep, stream_steps
@@ -43,13 +45,15 @@ def solve(
     step_factor: int = 3,
     decode: Decode = "ce",
     token_size: int = 8,
+    refine: int | None = None,
     seed: int = 0,
     device: str = "auto",
 ) -> Solution | list[Solution]:
-    """Solve one graph, or a list of graphs at once, with a shipped or given model.
+    """Solve one graph, or a list of graphs at once, with a given model or the shipped ones made for such graphs.
 
     A graph may be a `Graph`, one of networkx, igraph or PyG, a scipy or numpy adjacency matrix, an array of edges or a
-    path; for `qubo`, a square matrix Q stands for x'Qx.
+    path; for `qubo`, a square matrix Q stands for x'Qx. `refine` is the number of sweeps of annealing from every
+    sample: by default as many as suit the graph; 0 is the paper's method.
 
     >>> import numpy as np
     >>> five_cycle = np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]])
@@ -57,13 +61,35 @@ def solve(
     >>> solution.objective, solution.feasible
     (2.0, True)
     """
-    solver = Solver(problem, model, device=device)
     many = isinstance(graph, list | tuple) and not _is_edge_list(graph)
-    sources: Sequence[object] = graph if many else [graph]  # type: ignore[assignment]
-    solutions = solver.solve(
-        sources, samples=samples, step_factor=step_factor, decode=decode, token_size=token_size, seed=seed
-    )
-    return solutions if many else solutions[0]
+    convert = qubo_as_graph if problem == "qubo" else as_graph
+    graphs = [convert(source) for source in (graph if many else [graph])]  # type: ignore[attr-defined]
+    solutions: dict[int, Solution] = {}
+    for solver, positions in solvers_for(problem, graphs, model, device=device):
+        found = solver.solve(
+            [graphs[position] for position in positions],
+            samples=samples,
+            step_factor=step_factor,
+            decode=decode,
+            token_size=token_size,
+            refine=refine,
+            seed=seed,
+        )
+        solutions |= dict(zip(positions, found, strict=True))
+    return [solutions[position] for position in range(len(graphs))] if many else solutions[0]
+
+
+def solvers_for(
+    problem: str, graphs: Sequence[Graph], model: str | Path | Checkpoint | None = None, *, device: str = "auto"
+) -> Iterator[tuple["Solver", list[int]]]:
+    """One solver with the given model, or one per shipped model, each with the positions of the graphs it is for."""
+    get_problem(problem)  # refuses a name that is none
+    if model is not None or not graphs:
+        yield Solver(problem, model, device=device), list(range(len(graphs)))
+        return
+    names = [choice.name for choice in choose_models(problem, graphs)]
+    for name in dict.fromkeys(names):
+        yield Solver(problem, name, device=device), [position for position, other in enumerate(names) if other == name]
 
 
 class Solver:
@@ -101,17 +127,24 @@ class Solver:
         step_factor: int = 3,
         decode: Decode = "ce",
         token_size: int = 8,
+        refine: int | None = None,
         seed: int = 0,
         on_solved: Callable[[int], None] | None = None,
     ) -> list[Solution]:
-        """Solve graphs in batches of similar size; `on_solved` is told how many are done after each."""
-        check_options(samples, step_factor, decode, token_size)
+        """Solve graphs in batches of similar size; `on_solved` is told how many are done after each.
+
+        `refine` is the number of sweeps of annealing from every sample: None as many as suit the graph, but none for
+        samples that are kept as drawn; 0 is the paper's method.
+        """
+        check_options(samples, step_factor, decode, token_size, refine)
         graphs = [self._as_graph(source) for source in sources]
         warn_of_ignored_weights(self.problem, graphs)
         needs = [self.requirement(graph, samples) for graph in graphs]
         for graph, need in zip(graphs, needs, strict=True):
             check_fits(graph, need, self.device)
-        seeds = np.random.default_rng(seed)
+        # Two streams: the samples are the same however they are refined.
+        seeds, refining_seeds = np.random.default_rng(seed), np.random.default_rng([seed, 1])
+        sweeps = 0 if refine is None and decode == "none" else refine
         solutions: dict[int, Solution] = {}
         for positions in batches_by_size(graphs, samples, rows_per_batch(self.device)):
             chosen = [graphs[position] for position in positions]
@@ -126,9 +159,14 @@ class Solver:
                 token_size={"none": 0, "ce": 1, "ce-st": token_size}[decode],
                 seeds=seeds,
             )
+            schedule = schedule_for(self.problem, max(graph.num_nodes for graph in chosen), sweeps)
+            started = _now(self.device)
+            if schedule.num_sweeps:
+                states = refine_states(self.problem, batch, states, schedule, seed=_next_seed(refining_seeds))
+            seconds["refine"] = _now(self.device) - started
             share = {"load": self.load_seconds / len(graphs)} | {k: v / len(chosen) for k, v in seconds.items()}
-            for position, solution in zip(positions, self._best(chosen, batch, states, share, seed), strict=True):
-                solutions[position] = solution
+            found = self._best(chosen, batch, states, share, seed, schedule.num_sweeps)
+            solutions |= dict(zip(positions, found, strict=True))
             if on_solved:
                 on_solved(len(solutions))
         return [solutions[position] for position in range(len(graphs))]
@@ -151,7 +189,7 @@ class Solver:
         return qubo_as_graph(source) if self.problem.name == "qubo" else as_graph(source)
 
     def _best(
-        self, graphs: list[Graph], batch: Batch, states: Tensor, seconds: dict[str, float], seed: int
+        self, graphs: list[Graph], batch: Batch, states: Tensor, seconds: dict[str, float], seed: int, sweeps: int = 0
     ) -> Iterator[Solution]:
         """Of every graph, the feasible sample of lowest energy, or the lowest of all where none is feasible."""
         energies = self.problem.energy(batch, states)  # [B, S]
@@ -163,7 +201,7 @@ class Solver:
         ):
             kept = x.cpu().numpy().astype(np.bool_)
             name = self.checkpoint.name
-            yield Solution(self.problem.name, graph, kept[:, index], kept, energy, values, name, seed, seconds)
+            yield Solution(self.problem.name, graph, kept[:, index], kept, energy, values, name, seed, seconds, sweeps)
 
     def requirement(self, graph: Graph, samples: int = 8) -> Requirement:
         """The memory that solving a graph will take, and how its samples are split to keep it low."""
@@ -229,8 +267,10 @@ def batches_by_size(graphs: Sequence[Graph], samples: int, max_rows: int) -> Ite
         yield group
 
 
-def check_options(samples: int, step_factor: int, decode: str, token_size: int) -> None:
+def check_options(samples: int, step_factor: int, decode: str, token_size: int, refine: int | None = None) -> None:
     """Refuse what cannot be meant."""
+    if refine is not None and refine < 0:
+        raise InputError(f"{refine} sweeps of refinement; give 0 or more")
     for name, value in (("samples", samples), ("step factor", step_factor), ("token size", token_size)):
         if value < 1:
             raise InputError(f"{name} is {value}; give 1 or more")

@@ -17,6 +17,9 @@ from diffuco.problems import Problem
 from diffuco.solution import Solution
 from diffuco.solver import Solver
 
+TOLERANCE = 1e-5
+"""Share of a reference by which single precision may make an energy that equals it look worse."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -37,9 +40,12 @@ class ModelMethod(Method):
     """A trained model: twice as many samples in every round until the time is over, the best is kept."""
 
     name: ClassVar[str] = "diffuco"
-    summary: ClassVar[str] = "samples of a trained model, decoded by Conditional Expectation"
+    summary: ClassVar[str] = "samples of a trained model, decoded and refined"
     problems: ClassVar[tuple[str, ...]] = ALL_PROBLEMS
     time_limit = "used"
+
+    refine: ClassVar[int | None] = None
+    """Sweeps as `Solver.solve` takes them."""
 
     def __init__(self, solver: Solver) -> None:
         self.solver = solver
@@ -57,15 +63,23 @@ class ModelMethod(Method):
         """Rounds of 1, 2, 4, ... samples of all graphs; one round of 8 without a time limit."""
         deadline = Deadline.after(None if time_limit_s is None else time_limit_s * len(graphs))
         samples = 8 if time_limit_s is None else 1
-        best = self.solver.solve(graphs, samples=samples, seed=seed, on_solved=on_solved)
+        best = self.solver.solve(graphs, samples=samples, refine=self.refine, seed=seed, on_solved=on_solved)
         # A round of twice the samples takes at most twice the time.
         round_s = 2 * deadline.elapsed_s
         while time_limit_s is not None and round_s < deadline.remaining_s:
             samples, seed, before = 2 * samples, seed + 1, deadline.elapsed_s
-            found = self.solver.solve(graphs, samples=samples, seed=seed, on_solved=on_solved)
+            found = self.solver.solve(graphs, samples=samples, refine=self.refine, seed=seed, on_solved=on_solved)
             best = [min(pair, key=_energy) for pair in zip(best, found, strict=True)]
             round_s = 2 * (deadline.elapsed_s - before)
         return best
+
+
+class PlainModelMethod(ModelMethod):
+    """The paper's method: samples and Conditional Expectation, no refinement."""
+
+    name: ClassVar[str] = "diffuco-ce"
+    summary: ClassVar[str] = "samples of a trained model, decoded by Conditional Expectation"
+    refine: ClassVar[int | None] = 0
 
 
 def run_methods(
@@ -113,5 +127,5 @@ def summary(run: Run, optima: NDArray[np.float64]) -> dict[str, float | str | No
         "mean": float(run.objectives.mean()),
         "gap": gap.mean,
         "gap_standard_error": gap.standard_error,
-        "solved_to_reference": float(np.isclose(run.energies, optima).mean()),
+        "solved_to_reference": float((run.energies <= optima + TOLERANCE * np.abs(optima)).mean()),
     }

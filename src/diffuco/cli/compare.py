@@ -17,11 +17,17 @@ if TYPE_CHECKING:
 
     from diffuco.baselines.comparison import Run
     from diffuco.baselines.methods.base import Method
+    from diffuco.graphs.datasets import Dataset
     from diffuco.graphs.graph import Graph
     from diffuco.problems import Problem
 
-METHODS_HELP = "Names with commas between them, as `diffuco methods` lists them; diffuco is the model."
+METHODS_HELP = (
+    "Names with commas between them, as `diffuco methods` lists them; diffuco is the model as `diffuco solve --model` "
+    "uses it, diffuco-ce is it without refinement."
+)
 BUDGET_HELP = "Seconds per graph, with commas between them."
+NUM_TYPICAL = 8
+"""Graphs by which the model is chosen."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -37,12 +43,10 @@ def add_to(app: typer.Typer) -> None:
 def compare(
     dataset: Annotated[str, typer.Option(help="Dataset; `diffuco generate --list` shows them.")],
     problem: Annotated[options.ProblemName, typer.Option(help="What to solve.")],
-    methods: Annotated[str, typer.Option(help=METHODS_HELP)] = "diffuco,greedy,rlsa,cp-sat",
+    methods: Annotated[str, typer.Option(help=METHODS_HELP)] = "diffuco,greedy,anneal,cp-sat",
     budget: Annotated[str, typer.Option(help=BUDGET_HELP)] = "0.01,0.1,1",
     count: options.Count = 20,
-    model: Annotated[
-        str | None, typer.Option(help="Shipped model or path.", show_default="that of the problem")
-    ] = None,
+    model: Annotated[str | None, typer.Option(help="Shipped model or path.", show_default="by the graphs")] = None,
     plot: Annotated[Path | None, typer.Option(help="Also draw gap against time to this file.")] = None,
     output: options.OutputFile = None,
     seed: options.Seed = 0,
@@ -63,15 +67,16 @@ def compare(
     from diffuco.solver import pick_device
 
     budgets = _budgets(budget)
+    if count == 0:
+        raise InputError("no graphs to compare on; give --count 1 or more")
     if plot:
         check_plot_path(plot)
     if output:
         make_folder(output.absolute().parent)
     place, target = pick_device(device), get_problem(problem)
-    chosen = _methods(methods, problem, model, device)
-    graphs = get_dataset(dataset).graphs("test", count, progress=shows_progress())
-    if not graphs:
-        raise InputError("no graphs to compare on; give --count 1 or more")
+    named = get_dataset(dataset)
+    chosen = _methods(methods, problem, model, named, device)
+    graphs = named.graphs("test", count, progress=shows_progress())
     with progress_bar() as bar:
         task = bar.add_task("comparing", total=sum(len(_runs_of(method, budgets)) for method in chosen))
         runs = []
@@ -107,15 +112,23 @@ def _budgets(text: str) -> list[float]:
     return budgets
 
 
-def _methods(names: str, problem: str, model: str | None, device: str) -> "list[Method]":
-    from diffuco.baselines.comparison import ModelMethod
+def _methods(names: str, problem: str, model: str | None, dataset: "Dataset", device: str) -> "list[Method]":
+    from diffuco.baselines.comparison import ModelMethod, PlainModelMethod
     from diffuco.baselines.methods import get_method
+    from diffuco.pretrained import choose_model
     from diffuco.solver import Solver
 
-    return [
-        ModelMethod(Solver(problem, model, device=device)) if name == ModelMethod.name else get_method(name)
-        for name in dict.fromkeys(part.strip() for part in names.split(","))
-    ]
+    kinds = {kind.name: kind for kind in (ModelMethod, PlainModelMethod)}
+    asked = list(dict.fromkeys(part.strip() for part in names.split(",")))
+    others = {name: get_method(name) for name in asked if name not in kinds}
+    if len(others) == len(asked):
+        return list(others.values())
+    if model is None:
+        choice = choose_model(problem, dataset.graphs("test", NUM_TYPICAL))
+        print_note(f"model {choice.name}, {choice.reason}")
+        model = choice.name
+    solver = Solver(problem, model, device=device)
+    return [others[name] if name in others else kinds[name](solver) for name in asked]
 
 
 def _runs_of(method: "Method", budgets: "Sequence[float]") -> "Sequence[float | None]":

@@ -64,6 +64,7 @@ def evaluate(
     step_factor: options.StepFactor = 3,
     decode: options.Decode = options.DecodeName.CE,
     token_size: options.TokenSize = 8,
+    refine: options.Refine = "none",
     reference: Annotated[ReferenceName, typer.Option(help=REFERENCE_HELP)] = ReferenceName.NONE,
     output: options.OutputFile = None,
     seed: options.Seed = 0,
@@ -72,13 +73,15 @@ def evaluate(
 ) -> None:
     """Measure a model, or another method, on a dataset or on your own graphs.
 
-    Solves the graphs and summarises objective, feasibility, time and, with a reference, the gap to it.
+    Solves the graphs and summarises objective, feasibility, time and, with a reference, the gap to it. The samples of a
+    model are not refined unless --refine asks for it, so that it is the paper's method that is measured.
     """
     from diffuco import evaluation
     from diffuco.solver import check_options
 
     options.refuse_mixture(context, method, time_limit)
-    check_options(samples, step_factor, decode, token_size)
+    sweeps = options.num_sweeps(refine)
+    check_options(samples, step_factor, decode, token_size, sweeps)
     if output:
         make_folder(output.absolute().parent)
     if method is not None:
@@ -103,6 +106,7 @@ def evaluate(
         record |= _evaluate_method(method, target, graphs, device=device, time_limit_s=time_limit, **known)
     else:
         settings: dict[str, Any] = {"samples": samples, "step_factor": step_factor, "token_size": token_size}
+        settings |= {"refine": sweeps}
         record |= evaluation.evaluate(
             solver, graphs, decode=decode.value, progress=shows_progress(), **settings, **known
         )

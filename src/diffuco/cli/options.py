@@ -38,6 +38,10 @@ Decode = Annotated[
     DecodeName, typer.Option(help="Conditional expectation: not at all, node by node, or in tokens of nodes.")
 ]
 TokenSize = Annotated[int, typer.Option(help="Nodes decided together by ce-st; time doubles with each.")]
+REFINE_HELP = (
+    "Sweeps of annealing from every sample: a number, auto (as many as suit the graph) or none (the paper's method)."
+)
+Refine = Annotated[str, typer.Option("--refine", metavar="SWEEPS", help=REFINE_HELP)]
 Split = Annotated[str, typer.Option(help="Part of the graphs: train, validation or test; of your own also all.")]
 Count = Annotated[
     int | None, typer.Option(help="Number of graphs, from the first on.", show_default="all of the split")
@@ -55,7 +59,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text."
 OutputFile = Annotated[Path | None, typer.Option("--output", help="Also write the JSON record to this file.")]
 
 
-MODEL_OPTIONS = ("model", "samples", "step_factor", "decode", "token_size")
+MODEL_OPTIONS = ("model", "samples", "step_factor", "decode", "token_size", "refine")
 
 
 def refuse_mixture(context: typer.Context, method: str | None, time_limit: float | None) -> None:
@@ -66,10 +70,34 @@ def refuse_mixture(context: typer.Context, method: str | None, time_limit: float
                 "--time-limit is for --method; a model takes the time that --samples and --step-factor ask"
             )
         return
-    for name in MODEL_OPTIONS:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            raise InputError(f"--{name.replace('_', '-')} is for models and excludes --method; give one of the two")
+    for name in _given_model_options(context):
+        raise InputError(f"--{name.replace('_', '-')} is for models and excludes --method; give one of the two")
+
+
+def method_or_model(context: typer.Context, method: str | None, time_limit: float | None) -> str | None:
+    """The method to solve with, `auto` unless told otherwise; None for a model, which any of its options asks for."""
+    if method is None and not _given_model_options(context):
+        return "auto"
+    refuse_mixture(context, method, time_limit)
+    return method
+
+
+def _given_model_options(context: typer.Context) -> list[str]:
+    sources = {name: context.get_parameter_source(name) for name in MODEL_OPTIONS}
+    return [name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
+
+
+def num_sweeps(refine: str) -> int | None:
+    """What `--refine` means to the solver.
+
+    >>> num_sweeps("none"), num_sweeps("auto"), num_sweeps("300")
+    (0, None, 300)
+    """
+    if refine in ("none", "auto"):
+        return 0 if refine == "none" else None
+    if not refine.isdecimal():
+        raise InputError(f"--refine is '{refine}'; give a number of sweeps, auto or none")
+    return int(refine)
 
 
 def examples(*lines: str) -> str:

@@ -45,7 +45,11 @@ def _table(records: list[dict[str, Any]], title: str, num_samples: int | None) -
     for heading in ("nodes", "edges", "objective", *mean_heading, "feasible", "seconds"):
         table.add_column(heading, justify="right")
     for record in records:
-        feasible = "yes" if record["feasible"] else f"NO: {record['violations']} violated"
+        feasible = (
+            ("yes, optimal" if record["optimal"] else "yes")
+            if record["feasible"]
+            else f"NO: {record['violations']} violated"
+        )
         mean = f"{sum(record['objectives']) / len(record['objectives']):.6g}"
         table.add_row(
             record["file"],

@@ -1,5 +1,6 @@
 """`diffuco solve`: graphs in, solutions out."""
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,7 @@ from diffuco.cli.outputs import print_solutions, solution_paths
 from diffuco.errors import InputError
 
 if TYPE_CHECKING:
+    from diffuco.graphs.graph import Graph
     from diffuco.solution import Solution
     from diffuco.solver import Solver
 
@@ -21,12 +23,16 @@ OUTPUT_HELP = (
 )
 
 
+METHOD_HELP = "How to solve: auto, or what `diffuco methods` lists; options of models ask for a model instead."
+
+
 def add_to(app: typer.Typer) -> None:
     """Register the command."""
     app.command(
         epilog=options.examples(
             "diffuco solve mis graph.clq",
             "diffuco solve max-cut G1.txt.gz --samples 32 --step-factor 6 --decode ce-st",
+            "diffuco solve mis graph.clq --model mis-rb-small --refine none",
             "diffuco solve mds graphs/ --output solutions/ --json > solutions.json",
             "gunzip -c graph.gr.gz | diffuco solve mvc - --format pace --plot graph.png",
             "diffuco solve mis graph.clq --method rlsa --time-limit 2",
@@ -39,24 +45,29 @@ def solve(
     problem: options.Problem,
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Graph files, folders of them, or -.")],
     file_format: options.Format = None,
-    model: Annotated[str | None, typer.Option(help="Shipped model or path.", show_default="by problem")] = None,
-    method: options.Method = None,
+    model: Annotated[str | None, typer.Option(help="Shipped model or path.", show_default="by the graph")] = None,
+    method: Annotated[str | None, typer.Option(help=METHOD_HELP, show_default="auto")] = None,
     time_limit: options.TimeLimit = None,
     samples: options.Samples = 8,
     step_factor: options.StepFactor = 3,
     decode: options.Decode = options.DecodeName.CE,
     token_size: options.TokenSize = 8,
+    refine: options.Refine = "auto",
     output: Annotated[Path | None, typer.Option(help=OUTPUT_HELP)] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the solved graph: a .png, .pdf or .svg file.")] = None,
     seed: options.Seed = 0,
     device: options.Device = "auto",
     as_json: options.Json = False,
 ) -> None:
-    """Find a good solution of each graph with a trained model, or with another method.
+    """Find a good solution of each graph.
 
-    The result is the best of the samples, checked independently of the solver. It need not be optimal.
+    The method auto proves the optimum of a small graph where that takes a second, and else samples and refines with a
+    trained model, or anneals where samples do not pay. --model and the other options of models ask for the samples of a
+    model, of which the best is kept. Every answer is checked independently of what found it; it is optimal only where
+    that is said.
     """
-    options.refuse_mixture(context, method, time_limit)
+    method = options.method_or_model(context, method, time_limit)
+    sweeps = options.num_sweeps(refine)
     if method is not None:
         _check_method(method, problem, time_limit)
     inputs = load_inputs(files, file_format)
@@ -67,23 +78,41 @@ def solve(
         if method is not None:
             solutions = _solve_with(method, problem, inputs, seed=seed, device=device, time_limit=time_limit)
         else:
-            from diffuco.solver import Solver
-
-            solver = Solver(problem, model, device=device)
-            _announce_large(solver, inputs, samples)
-            settings = {"samples": samples, "step_factor": step_factor, "token_size": token_size, "seed": seed}
-            solutions = _solve(solver, inputs, decode, settings)
+            settings: dict[str, Any] = {"samples": samples, "step_factor": step_factor, "token_size": token_size}
+            settings |= {"decode": decode.value, "refine": sweeps, "seed": seed}
+            solutions = _solve_with_models(problem, model, inputs, settings, device)
+        if method == "auto":
+            _explain(problem, solutions, device)
         records = [_record(*pair) for pair in zip(inputs.graphs, solutions, strict=True)]
         _write_files(solutions, records, paths, plot)
         if as_json:
             print_json(records[0] if inputs.is_single else records)
         else:
-            from diffuco.problems import get_problem
-
-            title = f"{get_problem(problem).title}, {'model' if method is None else 'method'} {records[0]['model']}"
+            title = _title(problem, "model" if method is None else "method", records)
             print_solutions(records, title, num_samples=samples if method is None else None)
     if inputs.num_bad:
         raise typer.Exit(EXIT_BAD_INPUT)
+
+
+def _title(problem: str, kind: str, records: list[dict[str, Any]]) -> str:
+    from diffuco.problems import get_problem
+
+    names = dict.fromkeys(record["model"] for record in records)
+    return f"{get_problem(problem).title}, {kind}{'s' if len(names) > 1 else ''} {', '.join(names)}"
+
+
+def _explain(problem: str, solutions: list["Solution"], device: str) -> None:
+    """Say how the method auto found each solution, and why so."""
+    from diffuco.baselines.methods.automatic import searchers
+    from diffuco.problems import get_problem
+    from diffuco.solver import pick_device
+
+    reasons = [f"proven optimal by {solution.model}" for solution in solutions if solution.optimal]
+    rest = [solution.graph for solution in solutions if not solution.optimal]
+    plan = searchers(get_problem(problem), rest, pick_device(device))
+    reasons += [f"solved by {name}: {why}" for name, why in plan]
+    for reason, count in Counter(reasons).items():
+        print_note(reason if len(solutions) == 1 else f"{count} of {len(solutions)} graphs {reason}")
 
 
 def _check_plot(inputs: Inputs, plot: Path | None) -> None:
@@ -97,25 +126,47 @@ def _check_plot(inputs: Inputs, plot: Path | None) -> None:
     check_plot_path(plot)
 
 
-def _announce_large(solver: "Solver", inputs: Inputs, samples: int) -> None:
+def _solve_with_models(
+    problem: str, model: str | None, inputs: Inputs, settings: dict[str, Any], device: str
+) -> list["Solution"]:
+    from diffuco.solver import solvers_for
+
+    graphs = [loaded.graph for loaded in inputs.graphs]
+    if model is None:
+        _announce_choice(problem, graphs)
+    solutions: dict[int, Solution] = {}
+    with progress_bar() as bar:
+        task = bar.add_task("solving", total=len(graphs), visible=not inputs.is_single)
+        for solver, positions in solvers_for(problem, graphs, model, device=device):
+            done = len(solutions)
+            _announce_large(solver, [inputs.graphs[position] for position in positions], settings["samples"])
+            found = solver.solve(
+                [graphs[position] for position in positions],
+                on_solved=lambda count, done=done: bar.update(task, completed=done + count),  # type: ignore[misc]
+                **settings,
+            )
+            solutions |= dict(zip(positions, found, strict=True))
+    return [solutions[position] for position in range(len(graphs))]
+
+
+def _announce_choice(problem: str, graphs: list["Graph"]) -> None:
+    """Say which shipped models are taken for how many graphs, and why."""
+    from diffuco.pretrained import choose_model, choose_models
+
+    names = [choice.name for choice in choose_models(problem, graphs)]
+    for name in dict.fromkeys(names):
+        chosen = [graph for graph, other in zip(graphs, names, strict=True) if other == name]
+        print_note(f"model {name}, {choose_model(problem, chosen).reason}")
+
+
+def _announce_large(solver: "Solver", inputs: list[LoadedGraph], samples: int) -> None:
     from diffuco.memory import LARGE_BYTES
 
-    for loaded in inputs.graphs:
+    for loaded in inputs:
         need = solver.requirement(loaded.graph, samples)
         if need.num_bytes >= LARGE_BYTES:
             at_once = f"{need.samples_at_once} of {samples} samples at a time"
             print_note(f"{loaded.file} will need about {need.num_bytes / 2**30:.1f} GiB, {at_once}")
-
-
-def _solve(solver: "Solver", inputs: Inputs, decode: options.DecodeName, settings: dict[str, int]) -> list["Solution"]:
-    with progress_bar() as bar:
-        task = bar.add_task("solving", total=len(inputs.graphs), visible=not inputs.is_single)
-        return solver.solve(
-            [loaded.graph for loaded in inputs.graphs],
-            decode=decode.value,
-            on_solved=lambda done: bar.update(task, completed=done),
-            **settings,
-        )
 
 
 def _check_method(method: str, problem: str, time_limit: float | None) -> None:

@@ -90,7 +90,8 @@ def levels_of(keys: Tensor, sweep: int, num_nodes: int) -> Tensor:
 def exponentials(device: torch.device) -> Tensor:
     """The table: quantiles of the exponential distribution, the largest about 9. [NUM_LEVELS], float32."""
     uniform = (torch.arange(NUM_LEVELS, dtype=torch.float64) + 0.5) / NUM_LEVELS
-    return (-uniform.log()).float().to(device)
+    quantiles: Tensor = -uniform.log()
+    return quantiles.float().to(device)
 
 
 def mix(bits: Tensor) -> Tensor:

@@ -16,6 +16,9 @@ from diffuco.model.checkpoint import Checkpoint, load_checkpoint, read_card, sav
 
 FOLDER = Path(__file__).parent
 
+LIKE_FACTOR = 2.0
+"""Graphs are like those of a training set if size and density together are less than this factor outside of it."""
+
 
 def list_models() -> list[dict[str, Any]]:
     """The cards of all shipped models: name, problem, what they were trained on, how well they do.
@@ -60,6 +63,8 @@ class Choice(NamedTuple):
 
     name: str
     reason: str
+    is_alike: bool
+    """Whether the graphs are like those the model was trained on, so that its samples can be expected to be good."""
 
 
 def choose_model(problem: str, graphs: Sequence[Graph] = ()) -> Choice:
@@ -68,18 +73,17 @@ def choose_model(problem: str, graphs: Sequence[Graph] = ()) -> Choice:
     >>> choose_model("mds").name
     'mds-ba-small'
     """
-    # Baselines are there to be compared with.
-    cards = [card for card in list_models() if card["problem"] == problem and card["model"]["num_steps"] > 1]
-    if not cards:
-        raise InputError(f"no shipped model solves '{problem}'; train one and give it with --model")
-    if len(cards) == 1:
-        return Choice(cards[0]["name"], f"the only shipped model for {problem}")
-    with_edges = [graph for graph in graphs if graph.num_edges]
-    if not with_edges:
-        return Choice(min(cards, key=_size)["name"], "the model of the smallest graphs")
-    yours = describe(with_edges)
-    name = min(cards, key=lambda card: _distance(card, yours))["name"]
-    return Choice(name, f"of {len(cards)}, it was trained on graphs most like these ({yours})")
+    return _choose(problem, _cards(problem), graphs)
+
+
+def choose_models(problem: str, graphs: Sequence[Graph]) -> list[Choice]:
+    """The shipped model for each of the graphs.
+
+    >>> [choice.is_alike for choice in choose_models("mds", [Graph.from_edges([(0, 1), (1, 2)])])]
+    [False]
+    """
+    cards = _cards(problem)
+    return [_choose(problem, cards, [graph]) for graph in graphs]
 
 
 def default_model(problem: str) -> str:
@@ -87,8 +91,31 @@ def default_model(problem: str) -> str:
     return choose_model(problem).name
 
 
+def _cards(problem: str) -> list[dict[str, Any]]:
+    # Baselines are there to be compared with.
+    cards = [card for card in list_models() if card["problem"] == problem and card["model"]["num_steps"] > 1]
+    if not cards:
+        raise InputError(f"no shipped model solves '{problem}'; train one and give it with --model")
+    return cards
+
+
+def _choose(problem: str, cards: list[dict[str, Any]], graphs: Sequence[Graph]) -> Choice:
+    with_edges = [graph for graph in graphs if graph.num_edges]
+    yours = describe(with_edges) if with_edges else None
+    if yours is None or not all("graphs" in card for card in cards):
+        card = min(cards, key=_size)
+        return Choice(card["name"], "the model of the smallest graphs", is_alike=False)
+    card = min(cards, key=lambda card: _distance(card, yours))
+    # Weights that a network does not see make its samples those of another problem.
+    sees_all = card["model"]["weighted"] or all(graph.edge_weights is None for graph in with_edges)
+    is_alike = _distance(card, yours)[0] < math.log(LIKE_FACTOR) and sees_all
+    if len(cards) == 1:
+        return Choice(card["name"], f"the only shipped model for {problem}", is_alike)
+    return Choice(card["name"], f"of {len(cards)}, it was trained on graphs most like these ({yours})", is_alike)
+
+
 def _size(card: dict[str, Any]) -> float:
-    return float(card["graphs"]["nodes"][1])
+    return float(card["graphs"]["nodes"][1]) if "graphs" in card else math.inf
 
 
 def _distance(card: dict[str, Any], yours: GraphStatistics) -> tuple[float, float]:

@@ -10,6 +10,8 @@
 import difflib
 from collections.abc import Callable, Sequence
 
+from diffuco.baselines.methods.anneal import FlipAnnealing
+from diffuco.baselines.methods.automatic import Automatic
 from diffuco.baselines.methods.base import Deadline, GraphByGraph, Method, repair
 from diffuco.baselines.methods.cp_sat import CpSat
 from diffuco.baselines.methods.dwave import SimulatedAnnealing, TabuSearch
@@ -49,7 +51,8 @@ def register_method(method: Method) -> None:
 
 
 for _kind in (
-    *(Greedy, DegreeBasedGreedy, MeanFieldAnnealing, ParallelAnnealing, SimulatedAnnealing, TabuSearch),
+    *(Automatic, Greedy, DegreeBasedGreedy, FlipAnnealing, MeanFieldAnnealing, ParallelAnnealing),
+    *(SimulatedAnnealing, TabuSearch),
     *(GoemansWilliamson, Networkx, CpSat, Highs, Gurobi, Kamis),
 ):
     register_method(_kind())

@@ -1,0 +1,132 @@
+"""`auto`, the default of `diffuco solve`: the optimum where it is proven at once, else the search that suits a graph.
+
+What is best comes from measurements (docs/choosing.md). A small graph is given to an exact solver for about a second.
+Graphs that remain are solved with samples of the shipped model for such graphs, refined, or by annealing from random
+states where learned samples do not pay: on graphs unlike those a model was trained on, and on a CPU, where annealing
+finds more in the time that the network would take.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+
+from diffuco.baselines.clique import largest_clique
+from diffuco.baselines.exact import ExactResult, solve_exact
+from diffuco.baselines.methods.anneal import FlipAnnealing
+from diffuco.baselines.methods.base import ALL_PROBLEMS, Method
+from diffuco.baselines.methods.cp_sat import CpSat
+from diffuco.errors import InputError
+from diffuco.graphs.graph import Graph
+from diffuco.pretrained import choose_models
+from diffuco.problems import Problem
+from diffuco.solution import Solution
+from diffuco.solver import Solver
+
+EXACT_S = 1.0
+"""Seconds that a proof may take; a time limit that is shorter is shared equally with the search."""
+EXACT_NODES = {"mis": 400, "mvc": 400, "max-clique": 1500, "max-cut": 40, "mds": 400, "qubo": 40}
+"""Largest graphs for which a proof is tried: a little more than what mostly takes less than a second."""
+EXACT_EDGES = 50_000
+PATIENCE = 2
+"""After so many graphs in a row that were not proven, the others are not tried."""
+
+
+class Automatic(Method):
+    """An exact solver where it is quick, else a model or annealing."""
+
+    name = "auto"
+    summary = (
+        "the default: exact where that takes a second, else samples of a model, or annealing where they do not pay"
+    )
+    problems = ALL_PROBLEMS
+    time_limit = "stops"
+
+    def solve(
+        self,
+        problem: Problem,
+        graphs: Sequence[Graph],
+        *,
+        seed: int = 0,
+        device: torch.device | str = "cpu",
+        time_limit_s: float | None = None,
+        on_solved: Callable[[int], None] | None = None,
+    ) -> list[Solution]:
+        """Prove what can be proven, then search for the rest; `model` of a solution says what found it."""
+        solutions = _proven(problem, graphs, seed, EXACT_S if time_limit_s is None else min(EXACT_S, time_limit_s / 2))
+        by_searcher: dict[str, list[int]] = {}
+        rest = [position for position in range(len(graphs)) if position not in solutions]
+        plan = searchers(problem, [graphs[position] for position in rest], torch.device(device))
+        for position, (name, _) in zip(rest, plan, strict=True):
+            by_searcher.setdefault(name, []).append(position)
+        for name, positions in by_searcher.items():
+            done = len(solutions)
+            chosen = [graphs[position] for position in positions]
+
+            def report(count: int, done: int = done) -> None:
+                if on_solved:
+                    on_solved(done + count)
+
+            if name == FlipAnnealing.name:
+                found = FlipAnnealing().solve(
+                    problem, chosen, seed=seed, device=device, time_limit_s=time_limit_s, on_solved=report
+                )
+            else:
+                found = Solver(problem.name, name, device=str(device)).solve(chosen, seed=seed, on_solved=report)
+            solutions |= dict(zip(positions, found, strict=True))
+        return [solutions[position] for position in range(len(graphs))]
+
+
+def searchers(problem: Problem, graphs: Sequence[Graph], device: torch.device) -> list[tuple[str, str]]:
+    """For each graph that is not solved exactly, a model or `anneal`, and why."""
+    if device.type == "cpu":
+        why = "on a CPU annealing finds more than the samples of a model in the same time"
+        return [(FlipAnnealing.name, why)] * len(graphs)
+    chosen = []
+    for choice in choose_models(problem.name, graphs) if graphs else []:
+        if choice.is_alike:
+            chosen.append((choice.name, choice.reason))
+        else:
+            why = f"the nearest model, {choice.name}, was trained on other graphs or does not see the weights"
+            chosen.append((FlipAnnealing.name, why))
+    return chosen
+
+
+def _proven(problem: Problem, graphs: Sequence[Graph], seed: int, limit_s: float) -> dict[int, Solution]:
+    """Optimal solutions of those graphs for which a proof takes no longer than this, by position."""
+    solutions: dict[int, Solution] = {}
+    failures = 0
+    for position, graph in enumerate(graphs):
+        if failures == PATIENCE:
+            break
+        if graph.num_nodes > EXACT_NODES[problem.name] or graph.num_edges > EXACT_EDGES:
+            continue
+        result = _solve_exactly(problem.name, graph, limit_s)
+        if result is None or not result.proven:
+            failures += 1
+            continue
+        failures = 0
+        solutions[position] = _as_solution(problem, graph, seed, result)
+    return solutions
+
+
+def _solve_exactly(problem: str, graph: Graph, limit_s: float) -> ExactResult | None:
+    """By our own search for cliques, else by CP-SAT where it is installed and can take the weights."""
+    if problem == "max-clique":
+        return largest_clique(graph, time_limit_s=limit_s)
+    if CpSat().missing():
+        return None
+    try:
+        return solve_exact(problem, graph, time_limit_s=limit_s)
+    except InputError:
+        return None
+
+
+def _as_solution(problem: Problem, graph: Graph, seed: int, result: ExactResult) -> Solution:
+    name = "clique search" if problem.name == "max-clique" else CpSat.name
+    energy = -result.objective if problem.sense == "max" else result.objective
+    seconds = {"load": 0.0, "sample": result.seconds, "decode": 0.0}
+    states: np.ndarray[tuple[int, int], np.dtype[np.bool_]] = result.chosen[:, None]
+    return Solution(
+        *(problem.name, graph, result.chosen, states, [energy], [result.objective], name, seed, seconds), optimal=True
+    )

@@ -1,0 +1,128 @@
+"""The method auto: what is proven says so, the rest is searched as measurements advise, and notes say why."""
+
+import json
+
+import pytest
+import torch
+
+from diffuco.baselines.methods import automatic, get_method, solve_with
+from diffuco.baselines.methods.automatic import searchers
+from diffuco.graphs.datasets import get_dataset
+from diffuco.graphs.formats import write_graph
+from diffuco.graphs.graph import Graph
+from diffuco.pretrained import choose_model, choose_models
+from diffuco.problems import all_problems, get_problem
+from diffuco.verification import verify
+
+PROBLEMS = [problem.name for problem in all_problems()]
+
+
+@pytest.fixture
+def without_proofs(monkeypatch):
+    monkeypatch.setattr(automatic, "EXACT_NODES", dict.fromkeys(PROBLEMS, -1))
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_small_graphs_are_solved_to_the_proven_optimum(problem):
+    dataset = "qubo-tiny" if problem == "qubo" else "ba-tiny"
+    graphs = get_dataset(dataset).graphs("validation", 2)
+    expected = solve_with("highs", problem, graphs)
+    for solution, exact in zip(solve_with("auto", problem, graphs, device="cpu"), expected, strict=True):
+        assert solution.objective == pytest.approx(exact.objective)
+        assert solution.optimal
+        assert solution.model == ("clique search" if problem == "max-clique" else "cp-sat")
+        assert solution.energies == [(-1 if get_problem(problem).sense == "max" else 1) * solution.objective]
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_what_is_not_proven_is_searched(problem, without_proofs):
+    graphs = get_dataset("qubo-tiny" if problem == "qubo" else "rb-tiny").graphs("validation", 2)
+    for solution in solve_with("auto", problem, graphs, device="cpu", seed=2):
+        assert (solution.model, solution.optimal, solution.seed) == ("anneal", False, 2)
+        assert verify(problem, solution.graph, solution.chosen).feasible
+
+
+def test_proofs_are_given_up_where_they_fail(monkeypatch):
+    tried = []
+
+    def fail(problem, graph, limit_s):
+        tried.append(limit_s)
+
+    monkeypatch.setattr(automatic, "_solve_exactly", fail)
+    graphs = get_dataset("rb-tiny").graphs("validation", 5)
+    solutions = solve_with("auto", "mis", graphs, device="cpu", time_limit_s=0.05)
+    assert tried == [0.025] * automatic.PATIENCE
+    assert [solution.graph for solution in solutions] == graphs
+
+
+def test_large_graphs_and_missing_solvers_are_not_tried(monkeypatch):
+    monkeypatch.setattr(automatic, "solve_exact", None)
+    large = Graph.from_edges([(i, i + 1) for i in range(500)])
+    assert not solve_with("auto", "mis", [large], device="cpu")[0].optimal
+    monkeypatch.setattr("diffuco.baselines.methods.cp_sat.find_spec", lambda _: None)
+    assert not solve_with("auto", "mis", [get_dataset("rb-tiny").graph("test", 0)], device="cpu")[0].optimal
+    assert get_method("auto").missing() is None
+
+
+def test_weights_that_no_exact_solver_takes_are_annealed():
+    graph = Graph.from_edges([(0, 1), (1, 2)], edge_weights=[0.123456789, 2])
+    (solution,) = solve_with("auto", "max-cut", [graph], device="cpu")
+    assert (solution.model, solution.objective) == ("anneal", pytest.approx(2.123456789))
+
+
+def test_samples_are_for_graphs_like_those_of_the_model_and_for_a_gpu():
+    like, unlike = get_dataset("rb-small").graph("validation", 0), get_dataset("ba-giant").graph("validation", 0)
+    weighted = Graph.from_edges(like.edges, edge_weights=range(1, like.num_edges + 1))
+    problem = get_problem("mis")
+    assert [name for name, _ in searchers(problem, [like, unlike], torch.device("cpu"))] == ["anneal", "anneal"]
+    on_gpu = searchers(problem, [like, unlike], torch.device("cuda"))
+    assert [name for name, _ in on_gpu] == [choose_model("mis", [like]).name, "anneal"]
+    assert "trained on other graphs" in on_gpu[1][1]
+    assert searchers(problem, [], torch.device("cuda")) == []
+    assert [choice.is_alike for choice in choose_models("mis", [like, unlike])] == [True, False]
+    assert [choice.is_alike for choice in choose_models("qubo", get_dataset("qubo-50-150").graphs("test", 2))] == [
+        True
+    ] * 2
+    assert not choose_model("max-cut", [weighted]).is_alike
+
+
+def test_a_model_serves_where_it_pays(monkeypatch, without_proofs):
+    monkeypatch.setattr(automatic, "searchers", lambda problem, graphs, device: [("mis-rb-small", "")] * len(graphs))
+    done: list[int] = []
+    graphs = get_dataset("rb-tiny").graphs("validation", 2)
+    solutions = solve_with("auto", "mis", graphs, device="cpu", on_solved=done.append)
+    assert [(s.model, s.sweeps, len(s.energies)) for s in solutions] == [("mis-rb-small", 1000, 8)] * 2
+    assert done[-1] == 2
+
+
+def test_command_takes_it_unless_told_otherwise(run, house):
+    outcome = run("solve", "mis", house)
+    assert outcome.code == 0
+    assert outcome.err == "note: proven optimal by cp-sat\n"
+    assert "yes, optimal" in outcome.out
+    record = json.loads(run("solve", "mis", house, "--method", "auto", "--json").out)
+    assert (record["optimal"], record["model"], record["sweeps"]) == (True, "cp-sat", 0)
+    assert json.loads(run("solve", "mis", house, "--samples", 2, "--json").out)["optimal"] is False
+
+
+def test_command_says_what_found_each_answer_and_why(run, tmp_path, house):
+    write_graph(get_dataset("ba-small").graph("validation", 0), tmp_path / "larger.clq")
+    outcome = run("solve", "max-cut", house, tmp_path / "larger.clq")
+    assert "Maximum Cut, methods cp-sat, anneal" in outcome.out
+    notes = outcome.err.splitlines()
+    assert notes[0] == "note: 1 of 2 graphs proven optimal by cp-sat"
+    assert notes[1].startswith("note: 1 of 2 graphs solved by anneal: on a CPU")
+    assert len(notes) == 2
+
+
+def test_command_says_which_model_it_takes(run, house):
+    outcome = run("solve", "mds", house, "--samples", 1)
+    assert outcome.err.startswith("note: model mds-")
+    assert len(outcome.err.splitlines()) == 1
+    assert run("solve", "mds", house, "--model", "mds-ba-small").err == ""
+
+
+def test_it_can_be_evaluated(run):
+    options = ("--method", "auto", "--problem", "mis", "--dataset", "rb-tiny", "--count", 3)
+    record = json.loads(run("evaluate", *options, "--reference", "best-known", "--json", "--device", "cpu").out)
+    assert record["reference"]["gap"] == 0
