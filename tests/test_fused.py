@@ -44,7 +44,8 @@ def _interpreter(monkeypatch):
     if INTERPRETED:
         monkeypatch.setenv("TRITON_INTERPRET", "1")
         # Tiny tiles, and fewer programs than tiles.
-        for name, programs in (("FORWARD", 3), ("FORWARD_LARGE", 3), ("SUMS", 7), ("BACKWARD", 2), ("PRODUCTS", 2)):
+        forward, backward = {"FORWARD": 3, "FORWARD_LARGE": 3, "SUMS": 7}, {"BACKWARD": 2, "BACKWARD_LARGE": 2}
+        for name, programs in (forward | backward).items():
             monkeypatch.setattr(triton_gnn, name, triton_gnn.Launch(rows=16, num_warps=4, num_programs=programs))
         monkeypatch.setattr(triton_gnn, "NEIGHBOR_COLUMNS", 32)
         monkeypatch.setattr(triton_gnn, "NORM_ROWS", 16)

@@ -277,7 +277,7 @@ class Tape:
         network, layout, near = self.network, self.network.layout, self.near.repeated(len(self.calls))
         tiles = near.tiles(self.d_logits.shape[2])
         packed = self.packed.detach()
-        grads = kernels.partial_gradients(packed)
+        grads = kernels.partial_gradients(tiles, packed)
         d_logits = self._used(self.d_logits)
         scale = kernels.gradient_scale(d_logits)
         h_next = self._used(self.h[-1])

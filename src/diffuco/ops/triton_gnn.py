@@ -53,8 +53,8 @@ SUMS = Launch(rows=64, num_warps=4, num_programs=132 * 4)
 NORM_ROWS = 32
 """Nodes that the backward pass of GraphNorm takes at a time."""
 BACKWARD = Launch(rows=64, num_warps=4, num_programs=132 * 2, num_stages=2)
-PRODUCTS = BACKWARD
-"""The backward kernels have equally many programs, as each fills one line of `partial_gradients`."""
+BACKWARD_LARGE = Launch(rows=64, num_warps=4, num_programs=132 * 2, num_stages=2)
+"""Each program of a backward kernel fills one line of `partial_gradients`, so all of them have equally many."""
 NEIGHBOR_COLUMNS = 2048
 """Columns of one program of the sparse neighbour sum."""
 
@@ -180,9 +180,9 @@ def head(tiles: Tiles, h: Tensor, packed: Tensor) -> Tensor:
     return logits
 
 
-def partial_gradients(packed: Tensor) -> Tensor:
+def partial_gradients(tiles: Tiles, packed: Tensor) -> Tensor:
     """Room for the gradient of the packed weights from every program of the backward kernels. [programs, weights]."""
-    return packed.new_empty(BACKWARD.num_programs, len(packed))
+    return packed.new_empty(_backward(tiles).num_programs, len(packed))
 
 
 def gradient_scale(d_logits: Tensor) -> Tensor:
@@ -195,7 +195,7 @@ def head_backward(
     tiles: Tiles, h: Tensor, d_logits: Tensor, scale: Tensor, packed: Tensor, d_h: Tensor, grads: Tensor
 ) -> None:
     """Write the scaled gradient of the last features and of the head. [N, S] -> [N, S, F]."""
-    launch = BACKWARD
+    launch = _backward(tiles)
     head_backward_kernel[(launch.num_programs,)](
         *(h, d_logits, scale, packed, d_h, grads),
         **tiles.arguments(launch),
@@ -223,9 +223,10 @@ def layer_backward(
     `d_messages` is the gradient of the messages that the result `h_next` was sent as. [N, S, F].
     """
     inside = Inside(torch.empty_like(d_h), torch.empty_like(d_h), torch.empty_like(d_h))
-    layer_backward_kernel[(BACKWARD.num_programs,)](
+    launch = _backward(tiles)
+    layer_backward_kernel[(launch.num_programs,)](
         *(h_next, *kept, d_h if d_messages is None else d_messages, packed, d_h, *inside, grads),
-        **tiles.arguments(BACKWARD),
+        **tiles.arguments(launch),
         num_packed=grads.stride(0),
         HAS_NEXT=d_messages is not None,
         F=d_h.shape[2],
@@ -269,9 +270,10 @@ def products(
     grads: Tensor,
 ) -> None:
     """Write the gradients of a layer's other weights, from that of its own messages among others. [N, S, F]."""
-    products_kernel[(PRODUCTS.num_programs,)](
+    launch = _backward(tiles)
+    products_kernel[(launch.num_programs,)](
         *(h, summed, row_scale, sums, packed, inside.d_sum, inside.d_first, d_messages, grads),
-        **tiles.arguments(PRODUCTS),
+        **tiles.arguments(launch),
         num_splits=sums.shape[1],
         num_packed=grads.stride(0),
         F=h.shape[2],
@@ -291,7 +293,7 @@ def encode_backward(
     grads: Tensor,
 ) -> None:
     """Write the gradient of the encoder."""
-    launch = BACKWARD
+    launch = _backward(tiles)
     encode_backward_kernel[(launch.num_programs,)](
         *(x, features, node_inputs, step, d_h, d_messages, packed, grads),
         **tiles.arguments(launch),
@@ -320,6 +322,10 @@ def neighbor_sum(lists: NeighborLists, values: Tensor, out: Tensor, row_scale: T
 
 def _forward(tiles: Tiles) -> Launch:
     return FORWARD_LARGE if tiles.largest >= LARGE else FORWARD
+
+
+def _backward(tiles: Tiles) -> Launch:
+    return BACKWARD_LARGE if tiles.largest >= LARGE else BACKWARD
 
 
 def _encoder_arguments(shape: EncoderShape) -> dict[str, Any]:

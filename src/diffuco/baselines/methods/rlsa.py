@@ -9,6 +9,7 @@ Legend: B graphs, N rows, S chains per graph.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,12 +17,15 @@ from torch import Tensor
 from diffuco.baselines.methods.base import ALL_PROBLEMS, Deadline
 from diffuco.baselines.methods.batched import BatchedMethod, finish
 from diffuco.graphs.batch import Batch, DenseBatch
+from diffuco.ops import triton_works
 from diffuco.problems import Problem, QuadraticForm
 from diffuco.refinement import weight_scale
 
 MAX_ROWS = 2**24
 """Nodes times chains of one graph; a graph of more than 80,000 nodes gets fewer chains."""
 MIN_CHAINS = 8
+MAX_PADDED_FOR_KERNEL = 8192
+"""Nodes whose gains fit the registers of a program."""
 NODES_PER_FLIP = 4
 """d is at most a graph's nodes over this, as otherwise small graphs would flip as a whole."""
 
@@ -64,42 +68,99 @@ class ParallelAnnealing(BatchedMethod):
         """The best state that each chain has seen, starting from coin flips. [N, S]."""
         schedule = SCHEDULES[problem.name]
         num_chains = min(schedule.num_chains, max(MIN_CHAINS, MAX_ROWS // max(1, batch.num_rows)))
-        temperature = schedule.temperature * batch.spread(weight_scale(problem, batch)[:, None])  # [N, 1]
+        temperatures = schedule.temperature * weight_scale(problem, batch).float()  # [B]
 
         def uniform() -> Tensor:
             return torch.rand(batch.num_rows, num_chains, generator=generator, device=batch.device)
 
         x = (uniform() < 0.5).float()
-        best, lowest = x, batch.graph_sum(x[:, :1]).expand(-1, num_chains) + torch.inf
+        chains = Chains(x, x.clone(), batch.graph_sum(x[:, :1]).expand(-1, num_chains) + torch.inf)
+        ranks = (batch.sizes // NODES_PER_FLIP).clamp(1, schedule.num_flips)
+        take = take_step_in_one_kernel if _fits_kernel(batch) else take_step
         step = 0
         while (progress := _progress(step, schedule.num_steps, deadline, batch.device)) < 1:
-            field = problem.local_field(batch, x)
-            energies = _energies(problem, batch, x, field)
-            best = torch.where(batch.spread(energies < lowest), x, best)
-            lowest = torch.minimum(energies, lowest)
-            gain = (2 * x - 1) * field
-            excess = gain - batch.spread(kth_largest_gain(batch, gain, schedule.num_flips))
-            x = torch.where(uniform() < torch.sigmoid(excess / (temperature * (1 - progress))), 1 - x, x)
+            field = problem.local_field(batch, chains.x)
+            cooled = temperatures * (1 - progress)
+            chains = take(problem, batch, chains, field, uniform(), cooled, ranks)
             step += 1
-        last = _energies(problem, batch, x, problem.local_field(batch, x))
-        return torch.where(batch.spread(last < lowest), x, best)
+        last = energies_from(problem, batch, chains.x, problem.local_field(batch, chains.x))
+        return torch.where(batch.spread(last < chains.lowest), chains.x, chains.best)
 
 
-def kth_largest_gain(batch: Batch, gain: Tensor, num_flips: int) -> Tensor:
-    """The d-th largest gain of every chain, where d is `num_flips` or less in small graphs. [N, S] -> [B, S]."""
-    ranks = (batch.sizes // NODES_PER_FLIP).clamp(1, num_flips) - 1  # [B]
+class Chains(NamedTuple):
+    """Where the chains stand."""
+
+    x: Tensor
+    """States [N, S]."""
+    best: Tensor
+    """The best state that each has seen [N, S]."""
+    lowest: Tensor
+    """Its energy, up to a constant of the graph [B, S]."""
+
+
+def take_step(
+    problem: Problem,
+    batch: Batch,
+    chains: Chains,
+    field: Tensor,
+    uniform: Tensor,
+    temperatures: Tensor,
+    ranks: Tensor,
+) -> Chains:
+    """Flip variables, given local fields and uniform numbers [N, S], and each graph's temperature and d [B]."""
+    x = chains.x
+    energies = energies_from(problem, batch, x, field)
+    best = torch.where(batch.spread(energies < chains.lowest), x, chains.best)
+    gain = (2 * x - 1) * field
+    excess = gain - batch.spread(gain_of_rank(batch, gain, ranks))
+    flips = uniform < torch.sigmoid(excess / batch.spread(temperatures[:, None]))
+    return Chains(torch.where(flips, 1 - x, x), best, torch.minimum(energies, chains.lowest))
+
+
+def take_step_in_one_kernel(
+    problem: Problem,
+    batch: Batch,
+    chains: Chains,
+    field: Tensor,
+    uniform: Tensor,
+    temperatures: Tensor,
+    ranks: Tensor,
+) -> Chains:
+    """The same on a GPU, for a dense batch."""
+    # Imported here: not every platform has Triton, and importing it takes time.
+    from diffuco.baselines.methods import triton_rlsa
+
+    form = problem.form(batch)
+    is_quadratic = isinstance(form, QuadraticForm)
+    x = triton_rlsa.take_step(
+        *chains,
+        field,
+        form.linear.contiguous() if isinstance(form, QuadraticForm) else None,
+        None if is_quadratic else problem.energy(batch, chains.x),
+        *(uniform, temperatures, ranks, batch.sizes),
+    )
+    return Chains(x, chains.best, chains.lowest)
+
+
+def _fits_kernel(batch: Batch) -> bool:
+    is_small = isinstance(batch, DenseBatch) and batch.num_padded <= MAX_PADDED_FOR_KERNEL
+    return is_small and batch.device.type == "cuda" and triton_works()
+
+
+def gain_of_rank(batch: Batch, gain: Tensor, ranks: Tensor) -> Tensor:
+    """The d-th largest gain of every chain, where d is `ranks` [B]. [N, S] -> [B, S]."""
     if isinstance(batch, DenseBatch):
         padded = gain.where(batch.mask[:, None], -torch.inf).view(batch.num_graphs, batch.num_padded, -1)
-        largest = padded.topk(min(num_flips, batch.num_padded), dim=1).values  # [B, d, S]
-        return largest.gather(1, ranks.view(-1, 1, 1).expand(-1, 1, gain.shape[1]))[:, 0]
+        largest = padded.topk(min(int(ranks.max()), batch.num_padded), dim=1).values  # [B, d, S]
+        return largest.gather(1, (ranks - 1).view(-1, 1, 1).expand(-1, 1, gain.shape[1]))[:, 0]
     parts = zip(batch.split(gain), ranks.tolist(), strict=True)
     # A graph without nodes has no gains, and none of its rows will ask for this one.
     return torch.stack(
-        [part.topk(rank + 1, dim=0).values[-1] if len(part) else gain.new_zeros(gain.shape[1]) for part, rank in parts]
+        [part.topk(rank, dim=0).values[-1] if len(part) else gain.new_zeros(gain.shape[1]) for part, rank in parts]
     )
 
 
-def _energies(problem: Problem, batch: Batch, x: Tensor, field: Tensor) -> Tensor:
+def energies_from(problem: Problem, batch: Batch, x: Tensor, field: Tensor) -> Tensor:
     """H(X) up to a constant of each graph, from the fields where that saves a sum over neighbours. [B, S]."""
     form = problem.form(batch)
     if isinstance(form, QuadraticForm):
