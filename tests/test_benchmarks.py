@@ -7,11 +7,14 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from diffuco import ops
 from diffuco.graphs.batch import DenseBatch
+from diffuco.graphs.formats import write_graph
+from diffuco.graphs.generate import random_qubo
 from diffuco.graphs.graph import Graph
 from diffuco.model.gnn import Gnn, GnnConfig
 from diffuco.training.recipes import get_recipe
@@ -97,6 +100,21 @@ def test_import_of_networkx(run_benchmark):
     assert rows["clock_ms", "least"]["with"] > 0 < rows["processor_ms", "median"]["without"]
     assert rows["announcement_ms", "least"]["difference"] > 0
     assert "announcement" in table
+
+
+def test_qubo(run_benchmark, tmp_path):
+    rng = np.random.default_rng(0)
+    for family in ("small", "smaller"):
+        (tmp_path / family).mkdir()
+        write_graph(random_qubo(12, 0.5, rng), tmp_path / family / f"{family}.sparse.gz")
+    (tmp_path / "best_known.csv").write_text("instance,best_known\nsmall,-1e6\n")
+    table, record = run_benchmark("qubo.py", tmp_path, "--budgets", 0.01, "--device", "cpu")
+    rows = {(measured["family"], measured["method"]): measured for measured in record["measurements"]}
+    assert len(rows) == 3 * 3
+    assert rows["all", "diffuco"]["instances"] == 2
+    assert rows["small", "sa"]["gap"] > 0.9
+    assert rows["smaller", "tabu"]["solved_to_reference"] == 1
+    assert "best known" in table
 
 
 def test_memory_of_solving(run_benchmark):
