@@ -69,7 +69,7 @@ def mis_rb_large() -> TrainConfig:
         mis_rb_small(),
         dataset="rb-large",
         start_from="mis-rb-small",
-        anneal_epochs=45,
+        anneal_epochs=36,
         graphs_per_batch=18,
         samples_per_graph=5,
     )
@@ -81,7 +81,7 @@ def max_cut_ba_large() -> TrainConfig:
         max_cut_ba_small(),
         dataset="ba-large",
         start_from="max-cut-ba-small",
-        anneal_epochs=40,
+        anneal_epochs=30,
         graphs_per_batch=10,
         num_train_graphs=2000,
     )
@@ -89,7 +89,7 @@ def max_cut_ba_large() -> TrainConfig:
 
 def mds_ba_large() -> TrainConfig:
     """Minimum dominating set on BA-large, from the model for smaller graphs: minutes on one GPU."""
-    return replace(max_cut_ba_large(), problem="mds", start_from="mds-ba-small")
+    return replace(max_cut_ba_large(), problem="mds", start_from="mds-ba-small", anneal_epochs=40)
 
 
 def mvc_rb_200() -> TrainConfig:
