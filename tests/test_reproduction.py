@@ -316,6 +316,16 @@ def test_items_are_reproduced_from_start_to_end(runs, tmp_path):
 # The command
 
 
+def test_command_trains_the_runs_of_an_ablation(run, tmp_path, monkeypatch):
+    one_run = [AblationRun("annealed", "constant", 1, 0, quick=True)]
+    monkeypatch.setitem(ITEMS, "fig-3-right", replace(ITEMS["fig-3-right"], runs=lambda quick: one_run))
+    options = ["--train", "--quick", "--models", tmp_path / "runs", "--out", tmp_path / "out", "--device", "cpu"]
+    stopped = run("reproduce", "fig-3-right", *options, "--max-minutes", 1e-9)
+    assert "1 runs are left to train, annealed-constant-1-seed0 is the first" in stopped.err
+    assert "all runs are finished" in run("reproduce", "fig-3-right", *options).err
+    assert not list((tmp_path / "out/results").iterdir())
+
+
 def test_command_lists_the_items(run):
     out = run("reproduce", "--list").out
     assert all(name in out for name in ITEMS)

@@ -132,15 +132,14 @@ def reproduce(
 
 
 def _train(items: "Sequence[Item]", settings: "Options") -> None:
-    from diffuco.reproduction import train_runs
+    from diffuco.reproduction import train_runs, unfinished_runs
 
-    done = []
     with progress_bar() as bar:
         task = bar.add_task("training", total=None)
         for name in train_runs(items, settings):
-            done.append(name)
             bar.update(task, description=f"trained {name}")
-    print_note(f"{len(done)} runs trained into {settings.models}; the last may have to be continued")
+    left = unfinished_runs(items, settings)
+    print_note(f"{len(left)} runs are left to train, {left[0]} is the first" if left else "all runs are finished")
 
 
 def _measure(item: "Item", settings: "Options", folder: Path, only: str, unmeasured: bool) -> None:

@@ -9,20 +9,30 @@ from pathlib import Path
 
 from diffuco.errors import InputError
 from diffuco.reproduction import rendering
-from diffuco.reproduction.ablations import train_missing
+from diffuco.reproduction.ablations import AblationRun, train_missing
 from diffuco.reproduction.items import ITEMS, Item, get_item
 from diffuco.reproduction.records import Row, Task, read_rows, run_tasks, write_record
 from diffuco.reproduction.workspace import Options, Workspace
 
-__all__ = ["ITEMS", "Item", "Options", "get_item", "reproduce", "show", "train_runs"]
+__all__ = ["ITEMS", "Item", "Options", "get_item", "reproduce", "show", "train_runs", "unfinished_runs"]
 
 
 def train_runs(items: Sequence[Item], options: Options) -> Iterator[str]:
     """Train this process's share of the runs that items need and that are not finished; yield the name of each."""
+    yield from train_missing(Workspace(options), _runs(items, options))
+
+
+def unfinished_runs(items: Sequence[Item], options: Options) -> list[str]:
+    """Names of the runs that items need and that are not finished, of all shares."""
+    space = Workspace(options)
+    return [run.name for run in _runs(items, options) if not run.is_finished(space)]
+
+
+def _runs(items: Sequence[Item], options: Options) -> list[AblationRun]:
     runs = [run for item in items if item.runs is not None for run in item.runs(options.quick)]
     if not runs:
         raise InputError(f"{items[0].name} has no runs of its own; `diffuco train RECIPE` trains its models")
-    yield from train_missing(Workspace(options), runs)
+    return runs
 
 
 def reproduce(
