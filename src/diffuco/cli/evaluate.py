@@ -25,6 +25,9 @@ REFERENCE_HELP = (
 )
 
 
+SPLIT_HELP = "Part of the graphs: train, validation or test, which training has not seen; of --graphs also all."
+
+
 PROBLEM_HELP = "What to solve, needed with --method; a model of another problem is refused."
 
 
@@ -52,12 +55,12 @@ def evaluate(
     context: typer.Context,
     dataset: Annotated[str | None, typer.Option(help="Dataset; `diffuco generate --list` shows them.")] = None,
     own_graphs: Annotated[
-        Path | None, typer.Option("--graphs", help="Folder or file of your own graphs instead; see --split.")
+        Path | None, typer.Option("--graphs", help="Folder or file of your own graphs instead.")
     ] = None,
     model: Annotated[str | None, typer.Option(help="Shipped model or path.")] = None,
     method: options.Method = None,
     time_limit: options.TimeLimit = None,
-    split: options.Split = "test",
+    split: Annotated[str, typer.Option(help=SPLIT_HELP)] = "test",
     count: options.Count = None,
     problem: Annotated[options.ProblemName | None, typer.Option(help=PROBLEM_HELP)] = None,
     samples: options.Samples = 8,

@@ -42,7 +42,7 @@ REFINE_HELP = (
     "Sweeps of annealing from every sample: a number, auto (as many as suit the graph) or none (the paper's method)."
 )
 Refine = Annotated[str, typer.Option("--refine", metavar="SWEEPS", help=REFINE_HELP)]
-Split = Annotated[str, typer.Option(help="Part of the graphs: train, validation or test; of your own also all.")]
+Split = Annotated[str, typer.Option(help="Part of the dataset: train, validation or test.")]
 Count = Annotated[
     int | None, typer.Option(help="Number of graphs, from the first on.", show_default="all of the split")
 ]

@@ -39,12 +39,18 @@ class Means:
     """Memory that a step may take."""
     seconds_per_feature: float
     """Of a step, per row, layer and feature; measured."""
+    min_step_s: float
+    """What the smallest step takes."""
     seconds: float
     """What the whole run should take."""
 
 
-CPU = Means(32, 4, 4, 6, 0.002, rows=2**14, num_bytes=4 * 2**30, seconds_per_feature=60e-9, seconds=300)
-GPU = Means(64, 8, 8, 8, 0.001, rows=2**19, num_bytes=16 * 2**30, seconds_per_feature=35e-12, seconds=600)
+CPU = Means(
+    32, 4, 4, 6, 0.002, rows=2**14, num_bytes=4 * 2**30, seconds_per_feature=60e-9, min_step_s=0.02, seconds=300
+)
+GPU = Means(
+    64, 8, 8, 8, 0.001, rows=2**19, num_bytes=16 * 2**30, seconds_per_feature=35e-12, min_step_s=0.004, seconds=600
+)
 """The network of the shipped models. Memory is for a card of 24 GB; larger ones gain nothing from larger batches."""
 MIN_STEPS, MAX_STEPS = 1000, 20_000
 
@@ -117,7 +123,8 @@ def step_seconds(config: TrainConfig, statistics: GraphStatistics, means: Means)
     rows = statistics.nodes[1] * config.graphs_per_batch * config.samples_per_graph * config.num_steps
     again = 4 / 3 if config.steps_at_once < config.num_steps else 1.0
     crowded = 1 + statistics.mean_degree / 100
-    return max(1e-3, means.seconds_per_feature * rows * config.num_layers * config.num_hidden * crowded * again)
+    work = rows * config.num_layers * config.num_hidden * crowded * again
+    return max(means.min_step_s, means.seconds_per_feature * work)
 
 
 def _check_enough(graphs: Collection, parts: dict[str, list[Graph]]) -> None:
