@@ -117,6 +117,23 @@ def test_qubo(run_benchmark, tmp_path):
     assert "best known" in table
 
 
+def test_refine(run_benchmark):
+    options = ("--sets", "mis:rb-tiny", "mds:ba-tiny", "--graphs", 2, "--chains", 2, "--sweeps", 2)
+    annealers = ("numba-sparse", "torch-cpu")
+    table, record = run_benchmark(
+        "refine.py", *options, "--annealers", *annealers, "--repeats", 1, "--threads", torch.get_num_threads()
+    )
+    started = [measured for measured in record["measurements"] if measured["sweeps"] == 0]
+    assert [(m["set"], m["start"]) for m in started] == [
+        (pair, start) for pair in ("mis:rb-tiny", "mds:ba-tiny") for start in ("random", "model")
+    ]
+    for measured in record["measurements"]:
+        before = next(m for m in started if (m["set"], m["start"]) == (measured["set"], measured["start"]))
+        assert measured["mean"] <= before["mean"]
+        assert measured["sweeps"] == 0 or measured["ns_per_proposal"] > 0
+    assert "torch-cpu" in table
+
+
 def test_memory_of_solving(run_benchmark):
     table, record = run_benchmark("memory.py", "--nodes", 200, "--edges", 400, "--device", "cpu")
     (measured,) = record["measurements"]
