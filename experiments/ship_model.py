@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     try:
         path = ship(options.run, options.name or options.run.resolve().stem, options.evaluation)
-    except InputError as error:
+    except (InputError, OSError) as error:
         sys.exit(f"error: {error}")
     model_cards.main()
     files = list(pretrained.FOLDER.glob("*.safetensors"))
@@ -90,6 +90,8 @@ def _about_the_run(run: Path, card: dict[str, Any]) -> dict[str, Any]:
 def _evaluation(path: Path, checkpoint: Checkpoint, *, first: bool) -> dict[str, Any]:
     """What the card keeps of a record."""
     record = json.loads(path.read_text())
+    if not path.resolve().is_relative_to(ROOT):
+        raise InputError(f"{path}: not in the repository; put it into experiments/results")
     if record["problem"] != checkpoint.problem:
         raise InputError(f"{path}: measured on {record['problem']}, the model is for {checkpoint.problem}")
     if "model" not in record:

@@ -117,6 +117,15 @@ def test_records_of_something_else_are_refused(finished_run, shop, changes, comp
     assert not pretrained.list_models()
 
 
+def test_records_outside_of_the_repository_and_missing_ones_are_refused(finished_run, shop, monkeypatch):
+    record = write_record(shop / "scores.json")
+    with pytest.raises(SystemExit, match=r"none\.json"):
+        ship_model.main([str(finished_run), "--evaluation", str(shop / "none.json")])
+    monkeypatch.setattr(ship_model, "ROOT", shop / "repository")
+    with pytest.raises(SystemExit, match="not in the repository"):
+        ship_model.main([str(finished_run), "--evaluation", str(record)])
+
+
 def test_models_that_outgrow_the_package_are_refused(finished_run, shop, monkeypatch):
     monkeypatch.setattr(ship_model, "BUDGET_BYTES", 1000)
     with pytest.raises(SystemExit, match="MB"):
