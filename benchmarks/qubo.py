@@ -21,6 +21,7 @@ from rich.table import Table
 
 from diffuco.baselines.comparison import ModelMethod, Run, best_known, run_methods, summary
 from diffuco.baselines.methods.dwave import SimulatedAnnealing, TabuSearch
+from diffuco.files import finite
 from diffuco.graphs.formats import read_graph
 from diffuco.problems import get_problem
 from diffuco.provenance import hardware
@@ -72,9 +73,8 @@ def _records(runs: Sequence[Run], optima: NDArray[np.float64], families: Sequenc
         chosen = np.array([family in ("all", name) for name in families])
         for run in runs:
             part = replace(run, energies=run.energies[chosen], objectives=run.objectives[chosen])
-            values = summary(part, optima[chosen])
-            if len(part.energies) == 1:
-                values["gap_standard_error"] = None  # one value has no spread
+            # One instance alone has no standard error.
+            values = finite(summary(part, optima[chosen]))
             records.append({"family": family, "instances": int(chosen.sum())} | values)
     return records
 

@@ -194,14 +194,17 @@ def _light_cover(source: Any, weights: dict[Hashable, float]) -> set[Hashable]:
 
 
 def _solve(problem: str, graph: Graph, seed: int | None = None) -> "Solution":
+    from diffuco.pretrained import choose_model
+
     options = networkx.config.backends.diffuco
-    solver = _solver(problem, options.models.get(problem), options.device)
+    model = options.models.get(problem) or choose_model(problem, [graph]).name
+    solver = _solver(problem, model, options.device)
     seed = options.seed if seed is None else seed
     return solver.solve([graph], samples=options.samples, step_factor=options.step_factor, seed=seed)[0]
 
 
 @lru_cache(maxsize=8)
-def _solver(problem: str, model: "str | Path | None", device: str) -> "Solver":
+def _solver(problem: str, model: "str | Path", device: str) -> "Solver":
     from diffuco.solver import Solver
 
     return Solver(problem, model, device=device)
