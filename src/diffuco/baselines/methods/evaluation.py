@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from diffuco.baselines.methods import solve_with
-from diffuco.evaluation import summarise
+from diffuco.baselines.methods import get_method, solve_with
+from diffuco.baselines.methods.batched import BatchedMethod
+from diffuco.evaluation import NUM_WARM_UP, summarise
 from diffuco.graphs.graph import Graph
 from diffuco.problems import get_problem
 from diffuco.solver import pick_device
@@ -31,6 +32,8 @@ def evaluate_method(
     (2.0, 0.0)
     """
     options: dict[str, Any] = {"seed": seed, "device": device, "time_limit_s": time_limit_s}
+    if pick_device(device).type == "cuda" and isinstance(get_method(method), BatchedMethod):
+        solve_with(method, problem, graphs[:NUM_WARM_UP], **options)
     solutions = solve_with(method, problem, graphs, on_solved=on_solved, **options)
     sign = -1.0 if get_problem(problem).sense == "max" else 1.0
     energies = sign * np.array([[solution.objective] for solution in solutions])
