@@ -5,8 +5,8 @@
 Graphs are those of the validation split, as schedules are chosen here. Every implementation gets the same states, and
 the run stops unless all give the same ones. "call" is the median of `--repeats` calls after one to warm up, with the
 device synchronised before and after each; "ns a proposal" is it over nodes, chains and sweeps. "best" and "mean" are
-the energies of the best chain of a graph and of all chains after Conditional Expectation, as means over the graphs; with
-no sweeps they are those of the start. Temperatures are multiples of the problem's own.
+the energies of the best chain of a graph and of all chains after Conditional Expectation, as means over the graphs;
+without sweeps they are those of the start. Temperatures are multiples of the problem's own.
 """
 
 import argparse
