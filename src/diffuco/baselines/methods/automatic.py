@@ -6,7 +6,8 @@ states where learned samples do not pay: on graphs unlike those a model was trai
 finds more in the time that the network would take.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -53,14 +54,17 @@ class Automatic(Method):
         on_solved: Callable[[int], None] | None = None,
     ) -> list[Solution]:
         """Prove what can be proven, then search for the rest; `model` of a solution says what found it."""
-        solutions = _proven(problem, graphs, seed, EXACT_S if time_limit_s is None else min(EXACT_S, time_limit_s / 2))
-        by_searcher: dict[str, list[int]] = {}
+        proof_s = EXACT_S if time_limit_s is None else min(EXACT_S, time_limit_s / 2)
+        solutions: dict[int, Solution] = {}
+        for position, solution in _proven(problem, graphs, seed, proof_s):
+            solutions[position] = solution
+            if on_solved:
+                on_solved(len(solutions))
         rest = [position for position in range(len(graphs)) if position not in solutions]
         plan = searchers(problem, [graphs[position] for position in rest], torch.device(device))
-        for position, (name, _) in zip(rest, plan, strict=True):
-            by_searcher.setdefault(name, []).append(position)
-        for name, positions in by_searcher.items():
+        for name in dict.fromkeys(name for name, _ in plan):
             done = len(solutions)
+            positions = [position for position, (other, _) in zip(rest, plan, strict=True) if other == name]
             chosen = [graphs[position] for position in positions]
 
             def report(count: int, done: int = done) -> None:
@@ -68,9 +72,9 @@ class Automatic(Method):
                     on_solved(done + count)
 
             if name == FlipAnnealing.name:
-                found = FlipAnnealing().solve(
-                    problem, chosen, seed=seed, device=device, time_limit_s=time_limit_s, on_solved=report
-                )
+                left_s = None if time_limit_s is None else time_limit_s - proof_s
+                settings: dict[str, Any] = {"seed": seed, "device": device, "time_limit_s": left_s}
+                found = FlipAnnealing().solve(problem, chosen, on_solved=report, **settings)
             else:
                 found = Solver(problem.name, name, device=str(device)).solve(chosen, seed=seed, on_solved=report)
             solutions |= dict(zip(positions, found, strict=True))
@@ -92,22 +96,18 @@ def searchers(problem: Problem, graphs: Sequence[Graph], device: torch.device) -
     return chosen
 
 
-def _proven(problem: Problem, graphs: Sequence[Graph], seed: int, limit_s: float) -> dict[int, Solution]:
-    """Optimal solutions of those graphs for which a proof takes no longer than this, by position."""
-    solutions: dict[int, Solution] = {}
+def _proven(problem: Problem, graphs: Sequence[Graph], seed: int, limit_s: float) -> Iterator[tuple[int, Solution]]:
+    """Positions and optimal solutions of those graphs for which a proof takes no longer than this."""
     failures = 0
     for position, graph in enumerate(graphs):
         if failures == PATIENCE:
-            break
+            return
         if graph.num_nodes > EXACT_NODES[problem.name] or graph.num_edges > EXACT_EDGES:
             continue
         result = _solve_exactly(problem.name, graph, limit_s)
-        if result is None or not result.proven:
-            failures += 1
-            continue
-        failures = 0
-        solutions[position] = _as_solution(problem, graph, seed, result)
-    return solutions
+        failures = 0 if result and result.proven else failures + 1
+        if result and result.proven:
+            yield position, _as_solution(problem, graph, seed, result)
 
 
 def _solve_exactly(problem: str, graph: Graph, limit_s: float) -> ExactResult | None:
