@@ -125,6 +125,16 @@ def test_missing_models_name_the_recipe_that_trains_them(tmp_path, monkeypatch):
     assert "diffuco train mis-rb-large" in rows[f"MIS RB-large | {RAW}"]["missing"]
 
 
+def test_given_runs_come_before_shipped_models_and_those_before_other_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("mis-rb-small", "mis-rb-small-seed1"):
+        save_untrained(tmp_path / "runs" / name / "best.safetensors", "mis")
+    seed = Path("runs/mis-rb-small-seed1/best.safetensors")
+    assert Workspace(Options()).model_paths("mis-rb-small") == ["mis-rb-small", seed]
+    given = Workspace(Options(models=Path("runs")))
+    assert given.model_paths("mis-rb-small") == [Path("runs/mis-rb-small/best.safetensors"), seed]
+
+
 def test_every_benchmark_has_its_recipes_and_the_papers_row():
     for benchmark in (*TABLE_1, *TABLE_3, *TABLE_6):
         assert benchmark.recipe in RECIPES

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 ITEM_HELP = "Table or figure, or all; --list shows them."
 QUICK_HELP = "Few graphs and samples, tiny ablations: minutes on a CPU."
-MODELS_HELP = "Folder of training runs, looked into before the shipped models: RECIPE/ and RECIPE-seed1/ and so on."
+MODELS_HELP = "Folder of runs RECIPE/, RECIPE-seed1/, ... to take before the shipped models."
 METHODS_HELP = "Other methods to measure, with commas between them, or none; `diffuco methods` lists them."
 ONLY_HELP = "Measure only rows whose name holds this text, such as RB-small or 'MIS RB-small | DiffUCO'."
 TRAIN_HELP = "Train the runs that an ablation needs and are not finished; measure nothing."
@@ -55,7 +55,9 @@ def _list_items(asked: bool) -> None:
 def reproduce(
     item: Annotated[str, typer.Argument(metavar="ITEM", help=ITEM_HELP)],
     quick: Annotated[bool, typer.Option("--quick", help=QUICK_HELP)] = False,
-    models: Annotated[Path, typer.Option(help=MODELS_HELP)] = Path("runs"),
+    models: Annotated[
+        Path | None, typer.Option(help=MODELS_HELP, show_default="runs, where no model is shipped")
+    ] = None,
     graphs: Annotated[Path | None, typer.Option(help="Folder of Gset files G1.txt, G2.txt.gz, ..., for gset.")] = None,
     count: Annotated[
         int | None, typer.Option(help="Graphs of every set, or of every p or group.", show_default="the item's own")

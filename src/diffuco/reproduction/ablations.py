@@ -16,7 +16,7 @@ import numpy as np
 
 from diffuco.errors import InputError
 from diffuco.model.checkpoint import read_card
-from diffuco.reproduction.measurement import measure_model, summary
+from diffuco.reproduction.measurement import about_models, measure_model, summary
 from diffuco.reproduction.records import Row, Task
 from diffuco.reproduction.workspace import Workspace
 from diffuco.training.config import TrainConfig
@@ -59,7 +59,7 @@ class AblationRun:
         """The recipe `mis-rb-100` with what the run varies; quick: a tiny network on tiny graphs."""
         base = get_recipe("mis-rb-100")
         if self.quick:
-            tiny = replace(get_recipe("mis-tiny"), anneal_epochs=30, num_layers=2, num_hidden=16)
+            tiny = replace(get_recipe("mis-tiny"), anneal_epochs=15, num_layers=2, num_hidden=16)
             base = replace(tiny, num_train_graphs=64, num_validation_graphs=8)
         start = 0.0 if self.temperature == "zero" else base.start_temperature
         return replace(
@@ -73,7 +73,7 @@ class AblationRun:
 
     def folder(self, space: Workspace) -> Path:
         """Where the run lies."""
-        return space.options.models / ("rb-100-quick" if self.quick else "rb-100") / self.name
+        return space.runs / ("rb-100-quick" if self.quick else "rb-100") / self.name
 
     def is_finished(self, space: Workspace) -> bool:
         """Whether the last step was taken."""
@@ -160,9 +160,8 @@ def _error(space: Workspace, runs: Sequence[AblationRun]) -> Row:
         )
         for token_size in (1, 0)
     )
-    minutes = [solver.checkpoint.card["minutes"] for solver in solvers]
     undecoded = {"gap": drawn["gap"], "gap_error": drawn["gap_error"]}
-    return {"runs": [run.name for run in finished], "training_minutes": minutes} | decoded | {"undecoded": undecoded}
+    return about_models(solvers) | decoded | {"undecoded": undecoded}
 
 
 def likelihood_tasks(space: Workspace) -> list[Task]:

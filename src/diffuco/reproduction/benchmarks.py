@@ -12,7 +12,7 @@ from diffuco.errors import InputError
 from diffuco.metrics import mean_with_error
 from diffuco.problems import get_problem
 from diffuco.reproduction import reported
-from diffuco.reproduction.measurement import measure_method, measure_model, method_hardware, summary
+from diffuco.reproduction.measurement import about_models, measure_method, measure_model, method_hardware, summary
 from diffuco.reproduction.records import Row, Task
 from diffuco.reproduction.reported import CE, CE_ST, RAW, Reported
 from diffuco.reproduction.workspace import Workspace
@@ -153,11 +153,7 @@ def _model(benchmark: Benchmark, space: Workspace, recipe: str, token_size: int,
     graphs = space.graphs(benchmark.dataset, count)
     settings: dict[str, Any] = {"step_factor": step_factor, "token_size": token_size, "seed": space.options.seed}
     runs = [measure_model(solver, graphs, samples=space.samples, **settings) for solver in solvers]
-    about = {
-        "models": [solver.checkpoint.name for solver in solvers],
-        "training_minutes": [solver.checkpoint.card.get("minutes") for solver in solvers],
-        "steps": step_factor * solvers[0].checkpoint.model.config.num_steps,
-    }
+    about = about_models(solvers) | {"steps": step_factor * solvers[0].checkpoint.model.config.num_steps}
     references = space.references(benchmark.problem, benchmark.dataset, count)
     return about | settings | summary(solvers[0].problem, graphs, references, runs)
 

@@ -13,7 +13,14 @@ from diffuco.graphs.graph import Graph
 from diffuco.metrics import best_approximation_ratio, mean_by
 from diffuco.problems import get_problem
 from diffuco.reproduction.benchmarks import MIS_RB_SMALL, Benchmark
-from diffuco.reproduction.measurement import Measurement, measure_method, measure_model, method_hardware, summary
+from diffuco.reproduction.measurement import (
+    Measurement,
+    about_models,
+    measure_method,
+    measure_model,
+    method_hardware,
+    summary,
+)
 from diffuco.reproduction.records import Row, Task
 from diffuco.reproduction.reported import RATIO_SECONDS, RATIOS_BY_TIGHTNESS
 from diffuco.reproduction.workspace import Workspace
@@ -57,8 +64,7 @@ def _model_ratios(space: Workspace, dataset: str, recipe: str, step_factor: int)
     graphs, tightness = graphs_by_tightness(get_dataset(dataset), count)
     settings = {"step_factor": step_factor, "samples": space.samples, "seed": space.options.seed}
     runs = [measure_model(solver, graphs, **settings) for solver in solvers]
-    names = [solver.checkpoint.name for solver in solvers]
-    return {"models": names, "seeds": len(names)} | settings | _ratios(graphs, tightness, runs)
+    return about_models(solvers) | {"seeds": len(solvers)} | settings | _ratios(graphs, tightness, runs)
 
 
 def _method_ratios(space: Workspace, dataset: str, name: str) -> Row:
@@ -119,10 +125,6 @@ def _sweep(space: Workspace, benchmark: Benchmark, step_factor: int, token_size:
     settings = {"step_factor": step_factor, "token_size": token_size, "seed": space.options.seed}
     runs = [measure_model(solver, graphs, samples=space.samples, **settings) for solver in solvers]
     num_steps = solvers[0].checkpoint.model.config.num_steps
-    about = {
-        "models": [solver.checkpoint.name for solver in solvers],
-        "training_steps": num_steps,
-        "steps": step_factor * num_steps,
-    }
+    about = about_models(solvers) | {"training_steps": num_steps, "steps": step_factor * num_steps}
     references = space.references(benchmark.problem, benchmark.dataset, count)
     return about | settings | summary(get_problem(benchmark.problem), graphs, references, runs)

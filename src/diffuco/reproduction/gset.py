@@ -12,7 +12,7 @@ from diffuco.errors import InputError
 from diffuco.graphs.batch import make_batch
 from diffuco.graphs.formats import read_graph
 from diffuco.graphs.graph import Graph
-from diffuco.reproduction.measurement import measure_method, method_hardware
+from diffuco.reproduction.measurement import about_models, measure_method, method_hardware
 from diffuco.reproduction.records import Row, Task
 from diffuco.reproduction.reported import CE_ST, GSET_DEVIATIONS, GSET_GROUPS
 from diffuco.reproduction.workspace import Workspace
@@ -106,7 +106,7 @@ def _model_deviation(space: Workspace, best_known: dict[str, int]) -> Row:
     limit_s = space.options.time_limit_s
     found = [_best_cut(solver, graph, runs, limit_s or 0.0, space.options.seed) for graph, _ in graphs]
     first, cuts, samples, seconds = zip(*found, strict=True)
-    about: Row = {"model": solver.checkpoint.name, "parallel_runs": runs, "time_limit_s": limit_s, "samples": samples}
+    about: Row = about_models([solver]) | {"parallel_runs": runs, "time_limit_s": limit_s, "samples": samples}
     mean_s = float(np.mean(seconds))
     about["first_deviation"] = _deviation(graphs, first, mean_s)["deviation"]
     return about | _deviation(graphs, cuts, mean_s)

@@ -87,6 +87,16 @@ def measure_method(
     return Measurement(_sign(get_problem(problem)) * np.array([[found.objective] for found in solutions]), seconds)
 
 
+def about_models(solvers: Sequence[Solver]) -> dict[str, Any]:
+    """Which weights were measured and how long they were trained."""
+    checkpoints = [solver.checkpoint for solver in solvers]
+    return {
+        "models": [checkpoint.name for checkpoint in checkpoints],
+        "weights": [checkpoint.digest for checkpoint in checkpoints],
+        "training_minutes": [checkpoint.card.get("minutes") for checkpoint in checkpoints],
+    }
+
+
 def method_hardware(name: str, device: str) -> str:
     """What a method runs on: only those that work on batches of tensors use a GPU."""
     uses_tensors = isinstance(get_method(name), BatchedMethod)

@@ -35,6 +35,7 @@ def _queries(space: Workspace, benchmark: Benchmark) -> Row:
     run = measure_model(solver, graphs, samples=2, token_size=8, seed=space.options.seed)
     ours: Row = {
         "model": solver.checkpoint.name,
+        "weights": solver.checkpoint.digest,
         "training_minutes": minutes,
         "training_hardware": solver.checkpoint.card.get("hardware", "not on the card"),
         "graphs": len(graphs),

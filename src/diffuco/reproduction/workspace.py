@@ -28,8 +28,8 @@ class Options:
     """Graphs of every set instead of the item's own choice."""
     methods: tuple[str, ...] | None = None
     """Other methods to measure; None: those that the item names."""
-    models: Path = Path("runs")
-    """Folder of training runs, looked into before the shipped models."""
+    models: Path | None = None
+    """Folder of training runs that come before the shipped models; None: `runs`, where nothing is shipped."""
     graphs: Path | None = None
     """Folder of graph files, for Gset."""
     time_limit_s: float | None = None
@@ -53,6 +53,11 @@ class Workspace:
     def samples(self) -> int:
         """Samples per graph."""
         return 2 if self.options.quick else 8
+
+    @property
+    def runs(self) -> Path:
+        """The folder of training runs."""
+        return self.options.models or Path("runs")
 
     def graphs(self, dataset: str, count: int | None = None) -> list[Graph]:
         """The first test graphs of a dataset."""
@@ -79,10 +84,12 @@ class Workspace:
         return self._once(("solver", str(model)), load)
 
     def model_paths(self, recipe: str) -> list[str | Path]:
-        """Finished runs `RECIPE` and `RECIPE-seedN` in the folder of runs, and shipped models of these names."""
-        found: dict[str, str | Path] = {card["name"]: card["name"] for card in list_models()}
-        for path in sorted(self.options.models.glob(f"{recipe}*/best.safetensors")):
-            found[path.parent.name] = path
+        """Runs `RECIPE` and `RECIPE-seedN` in the folder of runs, and shipped models of these names."""
+        shipped: dict[str, str | Path] = {card["name"]: card["name"] for card in list_models()}
+        trained: dict[str, str | Path] = {
+            path.parent.name: path for path in self.runs.glob(f"{recipe}*/best.safetensors")
+        }
+        found = trained | shipped if self.options.models is None else shipped | trained
         named = re.compile(rf"{re.escape(recipe)}(-seed\d+)?")
         paths = [found[name] for name in sorted(found) if named.fullmatch(name)]
         if not paths:
