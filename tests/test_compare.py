@@ -84,10 +84,21 @@ def test_command_prints_writes_and_draws(tmp_path, capsys):
     assert all(run["gap"] >= 0 for run in record["runs"])
 
 
-def test_command_without_exact_references_takes_the_best_of_all(capsys):
-    options = ["--dataset", "ba-small", "--problem", "max-cut", "--count", "2", "--methods", "diffuco,greedy"]
+def test_command_without_references_takes_the_best_of_all(capsys, monkeypatch):
+    def not_installed(*_: object, **__: object) -> None:
+        raise InputError("a solver is not installed")
+
+    monkeypatch.setattr("diffuco.baselines.references.find_references", not_installed)
+    options = ["--dataset", "ba-tiny", "--problem", "max-cut", "--count", "2", "--methods", "greedy,sdp"]
     assert main(["compare", *options, "--budget", "0.01", "--device", "cpu"]) == 0
     assert "best of all methods" in capsys.readouterr().out
+
+
+def test_a_reference_that_is_beaten_counts_as_reached_and_as_a_negative_gap():
+    ahead = Run("a", 1.0, 0.5, np.array([-11.0, -10.0]), np.array([11.0, 10.0]))
+    line = summary(ahead, np.array([-10.0, -10.0]))
+    assert line["gap"] == pytest.approx(-0.05)
+    assert line["solved_to_reference"] == 1
 
 
 @pytest.mark.parametrize(

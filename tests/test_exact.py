@@ -58,6 +58,8 @@ def test_out_of_time_gives_a_feasible_solution_and_no_proof(problem):
     result = solve_exact(problem, graph, time_limit_s=0.0)
     assert not result.proven
     assert verify(problem, graph, result.chosen).feasible
+    sign = -1 if get_problem(problem).sense == "max" else 1
+    assert sign * result.bound <= sign * result.objective
 
 
 def test_refusals(monkeypatch):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from diffuco import metrics
-from diffuco.evaluation import evaluate, table
+from diffuco.evaluation import evaluate, summarise, table
 from diffuco.graphs.datasets import get_dataset
 from diffuco.solver import Solver
 from test_solver import untrained
@@ -17,7 +17,13 @@ def test_relative_errors_of_mean_and_best():
 
 
 def test_an_optimum_of_zero_is_met_or_missed():
-    assert metrics.relative_error([[0.0], [1.0]], [0.0, 0.0]).tolist() == [0.0, math.inf]
+    assert metrics.relative_error([[0.0], [1.0], [-1.0]], [0.0, 0.0, 0.0]).tolist() == [0.0, math.inf, -math.inf]
+
+
+def test_energies_below_a_reference_are_ahead_of_it():
+    for optimum, energies in ((-10.0, [-11.0, -12.0]), (10.0, [9.0, 8.0])):
+        assert metrics.relative_error([energies], [optimum]) == pytest.approx([-0.15])
+        assert metrics.best_relative_error([energies], [optimum]) == pytest.approx([-0.2])
 
 
 def test_approximation_ratio_takes_the_best_sample():
@@ -66,6 +72,22 @@ def test_evaluation_agrees_with_the_solutions_it_summarises(problem, dataset):
     assert record["steps"] == 6
 
 
+@pytest.mark.parametrize(("problem", "worse"), [("mis", -1), ("mds", 1)])
+def test_a_solution_better_than_its_reference_is_a_negative_gap(problem, worse):
+    graphs = get_dataset("ba-tiny").graphs("test", 3)
+    solver = Solver(problem, untrained(problem), device="cpu")
+    solutions = solver.solve(graphs, samples=1)
+    energies = np.array([[worse * solution.objective] for solution in solutions])
+
+    def gaps(shift: float) -> dict[str, float]:
+        references = [solution.objective + shift for solution in solutions]
+        return summarise(solver.problem, solutions, energies, solver.device, references)["reference"]
+
+    beaten, missed = gaps(worse), gaps(-worse)
+    for gap in ("gap", "gap_of_best", "gap_of_means"):
+        assert beaten[gap] < 0 < missed[gap]
+
+
 def test_infeasible_samples_lose():
     graphs = get_dataset("rb-tiny").graphs("test", 4)
     solver = Solver("mis", untrained("mis"), device="cpu")
@@ -81,3 +103,6 @@ def test_table_shows_what_was_measured():
     shown = table(record)
     assert shown.row_count == 9
     assert "2 graphs" in str(shown.title)
+    record["reference"]["proven"] = 1
+    names, values = (list(column.cells) for column in table(record).columns)
+    assert values[names.index("references proven optimal")] == "1 of 2"

@@ -1,6 +1,6 @@
 """The paper's measures: relative error, best relative error and AR* (App. C.1), their means, and n_Query (App. B.5).
 
-Arrays are [graphs, samples] of energies or objectives; references are [graphs].
+Arrays are [graphs, samples] of energies, so that lower is better; references are [graphs].
 """
 
 import math
@@ -11,18 +11,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 
-def relative_error(values: ArrayLike, reference: ArrayLike) -> NDArray[np.float64]:
-    """|E_opt - mean over samples| / |E_opt| of every graph, where 0 of 0 is no error. [G, S], [G] -> [G].
+def relative_error(energies: ArrayLike, reference: ArrayLike) -> NDArray[np.float64]:
+    """(mean over samples - E_ref) / |E_ref| of every graph, where 0 of 0 is no error. [G, S], [G] -> [G].
 
-    >>> relative_error([[18, 20], [10, 10]], [20, 10]).tolist()
-    [0.05, 0.0]
+    The paper's |E_opt - mean| / |E_opt| wherever the reference is optimal. One that is only the best known can be
+    beaten, and then the error is negative.
+
+    >>> relative_error([[-18, -20], [-10, -10], [-6, -6]], [-20, -10, -5]).tolist()
+    [0.05, 0.0, -0.2]
     """
-    return _relative_distance(np.asarray(values, dtype=np.float64).mean(axis=1), reference)
+    return _relative_excess(np.asarray(energies, dtype=np.float64).mean(axis=1), reference)
 
 
 def best_relative_error(energies: ArrayLike, reference: ArrayLike) -> NDArray[np.float64]:
     """The same for the sample of lowest energy. [G, S], [G] -> [G]."""
-    return _relative_distance(best_of(energies), reference)
+    return _relative_excess(best_of(energies), reference)
 
 
 def best_approximation_ratio(energies: ArrayLike, reference: ArrayLike) -> NDArray[np.float64]:
@@ -84,7 +87,8 @@ def n_query(training_s: float, solving_s: float, other_s: float) -> float:
     return math.floor(training_s / (other_s - solving_s)) + 1
 
 
-def _relative_distance(values: NDArray[np.float64], reference: ArrayLike) -> NDArray[np.float64]:
-    optimum = np.asarray(reference, dtype=np.float64)
-    distance = np.abs(optimum - values)
-    return np.divide(distance, np.abs(optimum), out=np.where(distance > 0, np.inf, 0.0), where=optimum != 0)
+def _relative_excess(energies: NDArray[np.float64], reference: ArrayLike) -> NDArray[np.float64]:
+    known = np.asarray(reference, dtype=np.float64)
+    excess = energies - known
+    without_scale = np.where(excess == 0, 0.0, np.copysign(np.inf, excess))
+    return np.divide(excess, np.abs(known), out=without_scale, where=known != 0)

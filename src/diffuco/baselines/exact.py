@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from diffuco.errors import InputError
 from diffuco.graphs.graph import Graph
+from diffuco.problems import get_problem
 from diffuco.verification import verify
 
 MAX_PAIRS = 3_000_000
@@ -63,7 +64,12 @@ def solve_exact(problem: str, graph: Graph, *, time_limit_s: float = 60.0, worke
     verdict = verify(problem, graph, chosen)
     assert verdict.feasible, f"CP-SAT's solution of {problem} is not feasible"
     proven = bool(status == cp_model.OPTIMAL)
-    bound = verdict.objective if proven else solver.best_objective_bound / scale
+    if proven:
+        bound = verdict.objective
+    elif found:
+        bound = solver.best_objective_bound / scale
+    else:  # the bound that CP-SAT then reports is 0, which bounds nothing
+        bound = np.inf if get_problem(problem).sense == "max" else -np.inf
     return ExactResult(verdict.objective, bound, proven, chosen, time.perf_counter() - started)
 
 

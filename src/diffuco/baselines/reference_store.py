@@ -16,7 +16,10 @@ from diffuco.files import replacing
 FOLDER = Path(__file__).parent / "reference_data"
 KEY_LENGTH = 16
 """Hexadecimal digits of a digest that are kept: two of a million graphs share them once in 30 million tries."""
-COLUMNS = ("graph", "digest", "objective", "bound", "proven", "solver", "version", "time_limit_s", "seconds")
+COLUMNS = (
+    *("graph", "digest", "objective", "bound", "proven", "solver", "version", "time_limit_s", "seconds"),
+    *("runs", "agreeing"),
+)
 
 
 class Reference(NamedTuple):
@@ -32,6 +35,10 @@ class Reference(NamedTuple):
     time_limit_s: float
     seconds: float
     """What the solver took, where it ran."""
+    runs: int = 1
+    """Independent runs of a heuristic, each with a seed of its own."""
+    agreeing: int = 1
+    """How many of them found this objective: the evidence for one that is not proven."""
 
 
 class Row(NamedTuple):
@@ -89,6 +96,8 @@ def _row(path: Path, line: int, cells: list[str]) -> Row:
             version=values["version"],
             time_limit_s=float(values["time_limit_s"]),
             seconds=float(values["seconds"]),
+            runs=int(values["runs"]),
+            agreeing=int(values["agreeing"]),
         )
         row = Row(int(values["graph"]), values["digest"], reference)
     except (ValueError, KeyError):
@@ -105,4 +114,5 @@ def _cells(row: Row) -> list[str]:
     known = row.reference
     numbers = [f"{number:.12g}" for number in (known.objective, known.bound)]
     times = [f"{known.time_limit_s:g}", f"{known.seconds:.3g}"]
-    return [str(row.place), row.key, *numbers, "yes" if known.proven else "no", known.solver, known.version, *times]
+    proven, counts = "yes" if known.proven else "no", [str(known.runs), str(known.agreeing)]
+    return [str(row.place), row.key, *numbers, proven, known.solver, known.version, *times, *counts]

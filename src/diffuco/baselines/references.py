@@ -9,29 +9,22 @@ import logging
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from importlib import metadata
 from pathlib import Path
 from threading import Lock
 
 from rich.console import Console
 from rich.progress import Progress
 
-from diffuco import __version__
-from diffuco.baselines.clique import largest_clique
-from diffuco.baselines.exact import solve_exact
+from diffuco.baselines.reference_solvers import WORKERS, best_of, solve_reference
 from diffuco.baselines.reference_store import Reference, Row, key_of, packaged_references, read_rows, write_rows
-from diffuco.errors import InputError
 from diffuco.files import replacing
 from diffuco.graphs.cache import cache_directory
 from diffuco.graphs.datasets import available_cores
 from diffuco.graphs.graph import Graph, GraphWarning
-from diffuco.problems import get_problem
 
 DEFAULT_TIME_LIMIT_S = 60.0
-WORKERS = 8
-"""Threads of CP-SAT for one graph, also on fewer cores: each searches in its own way, and one of them is fast."""
-MAX_CUT_NODES = 50
-"""CP-SAT cannot prove a maximum cut of larger graphs, and what it finds there is no reference."""
+DEFAULT_CUT_LIMIT_S = 10.0
+"""Cuts are annealed for all of their time, where other problems are often proven early."""
 
 _log = logging.getLogger(__name__)
 
@@ -46,9 +39,9 @@ def find_references(
 ) -> list[Reference]:
     """What is known about every graph, found on disk or solved now; a `GraphWarning` says how many are not proven.
 
-    Without a time limit, whatever is known is taken, and the rest is given a minute a graph. With one, also those are
-    solved again that are not proven and were given less time before. `store` is the folder of `reference_store` files
-    to extend with the results; the graphs then are those of a test set from the first on.
+    Without a time limit, whatever is known is taken, and the rest is given a minute a graph, or ten seconds for cuts.
+    With one, also those are solved again that are not proven and were given less time before. `store` is the folder of
+    `reference_store` files to extend with the results; the graphs then are those of a test set from the first on.
     """
     if problem == "mvc":
         # The nodes outside of an independent set cover all edges, so one search gives both optima.
@@ -56,9 +49,9 @@ def find_references(
         return [complement(reference, graph) for reference, graph in zip(found, graphs, strict=True)]
     known = _KnownReferences(problem, graphs, store)
     missing = list({graph.digest: graph for graph in graphs if _is_open(known.get(graph), time_limit_s)}.values())
-    _refuse_hopeless(problem, missing)
-    limit = DEFAULT_TIME_LIMIT_S if time_limit_s is None else time_limit_s
-    _on_all_cores(problem, missing, lambda graph: known.add(graph, _solve(problem, graph, limit)), progress)
+    usual = DEFAULT_CUT_LIMIT_S if problem == "max-cut" else DEFAULT_TIME_LIMIT_S
+    limit = usual if time_limit_s is None else time_limit_s
+    _on_all_cores(problem, missing, lambda graph: known.add(graph, solve_reference(problem, graph, limit)), progress)
     references = [known[graph] for graph in graphs]
     num_unproven = sum(not reference.proven for reference in references)
     if num_unproven:
@@ -119,7 +112,7 @@ class _KnownReferences:
     def _merge(self, key: str, reference: Reference | None) -> None:
         if reference is not None:
             earlier = self._references.get(key, reference)
-            self._references[key] = _best_of(self._problem, earlier, reference)
+            self._references[key] = best_of(self._problem, earlier, reference)
 
     def _write_rows(self) -> None:
         if self._path is None:
@@ -138,16 +131,6 @@ def _dataset_of(graphs: Sequence[Graph]) -> str:
     return graphs[0].name.partition("/")[0]
 
 
-def _best_of(problem: str, earlier: Reference, later: Reference) -> Reference:
-    """The better objective and the tighter bound of two references for one graph; a proof comes first."""
-    sign = -1 if get_problem(problem).sense == "max" else 1
-    better = min(later, earlier, key=lambda known: (sign * known.objective, not known.proven))
-    bound = sign * max(sign * earlier.bound, sign * later.bound)
-    proven = earlier.proven or later.proven or bound == better.objective
-    limit = max(earlier.time_limit_s, later.time_limit_s)
-    return better._replace(bound=better.objective if proven else bound, proven=proven, time_limit_s=limit)
-
-
 def _is_open(known: Reference | None, time_limit_s: float | None) -> bool:
     """Whether a graph has to be solved: nothing is known, or more can be learned in the time given."""
     if known is None:
@@ -155,19 +138,10 @@ def _is_open(known: Reference | None, time_limit_s: float | None) -> bool:
     return not known.proven and time_limit_s is not None and known.time_limit_s < time_limit_s
 
 
-def _refuse_hopeless(problem: str, graphs: Sequence[Graph]) -> None:
-    largest = max((graph.num_nodes for graph in graphs), default=0)
-    if problem == "max-cut" and largest > MAX_CUT_NODES:
-        raise InputError(
-            f"no reference for max-cut on graphs of {largest} nodes: CP-SAT solves at most {MAX_CUT_NODES}, and long "
-            "annealing runs, which larger graphs need, are not available as a reference yet"
-        )
-
-
 def _on_all_cores(problem: str, graphs: Sequence[Graph], work: Callable[[Graph], None], progress: bool) -> None:
     """Work on every graph; if that fails for one, those not begun are dropped and those begun are finished."""
-    # mds runs on one thread a graph, the others on eight. Threads do: CP-SAT releases the GIL.
-    num_parallel = available_cores() if problem == "mds" else max(1, available_cores() // WORKERS)
+    # HiGHS and annealing run on one thread a graph, CP-SAT on eight. Threads do: all of them release the GIL.
+    num_parallel = available_cores() if problem in ("mds", "max-cut") else max(1, available_cores() // WORKERS)
     pool = ThreadPoolExecutor(num_parallel)
     try:
         tasks = [pool.submit(work, graph) for graph in graphs]
@@ -176,16 +150,6 @@ def _on_all_cores(problem: str, graphs: Sequence[Graph], work: Callable[[Graph],
                 done.result()
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def _solve(problem: str, graph: Graph, time_limit_s: float) -> Reference:
-    """The one place that says which solver makes the references of a problem."""
-    if problem == "max-clique":
-        result, solver, version = largest_clique(graph, time_limit_s=time_limit_s), "clique-search", __version__
-    else:
-        result = solve_exact(problem, graph, time_limit_s=time_limit_s, workers=WORKERS)
-        solver, version = "cp-sat", metadata.version("ortools")
-    return Reference(result.objective, result.bound, result.proven, solver, version, time_limit_s, result.seconds)
 
 
 def _cache_path(problem: str, graph: Graph) -> Path:

@@ -57,7 +57,7 @@ def compare(
 
     Every method solves the same test graphs within each budget of seconds per graph; a method that solves many graphs
     at once may spend the sum. Gaps are to the references that `diffuco reference` knows or finds, or to the best that
-    any method found where there is no exact solver.
+    any method found where a solver for references is not installed.
     """
     from diffuco.baselines.comparison import run_methods, summary
     from diffuco.graphs.datasets import get_dataset
@@ -144,7 +144,7 @@ def _optima(problem: "Problem", graphs: "Sequence[Graph]", runs: "Sequence[Run]"
 
     try:
         references = find_references(problem.name, graphs, progress=shows_progress())
-    except InputError:  # no exact solver for such graphs
+    except InputError:  # a solver is not installed
         return "best of all methods", best_known(runs)
     sign = -1.0 if problem.sense == "max" else 1.0
     proven = sum(known.proven for known in references)

@@ -25,7 +25,7 @@ MAX_TABU_NODES = 5_000
 
 
 class SimulatedAnnealing(GraphByGraph):
-    """30 reads of 1,000 sweeps or, given a time limit, as many reads as fit."""
+    """30 reads of 1,000 sweeps; given a time limit, rounds of 30 reads that each cool half as fast as the last."""
 
     name = "sa"
     summary = "simulated annealing of dwave-samplers, 30 reads of 1,000 sweeps unless given a time limit"
@@ -49,8 +49,8 @@ class SimulatedAnnealing(GraphByGraph):
         # Reads cannot be interrupted, so a short one tells how many sweeps a read can have.
         probe = Deadline.after(None)
         parts = [_states(sampler.sample(bqm, num_reads=1, num_sweeps=PROBE_SWEEPS, seed=next(seeds)))]
-        sweeps_left = PROBE_SWEEPS * deadline.remaining_s / probe.elapsed_s
-        num_sweeps = int(min(NUM_SWEEPS, sweeps_left))
+        sweeps_per_s = PROBE_SWEEPS / probe.elapsed_s
+        num_sweeps = int(min(NUM_SWEEPS, sweeps_per_s * deadline.remaining_s))
         while num_sweeps and not deadline.is_over:
             found = sampler.sample(
                 bqm,
@@ -60,6 +60,8 @@ class SimulatedAnnealing(GraphByGraph):
                 interrupt_function=lambda: deadline.is_over,
             )
             parts.append(_states(found))
+            # Where there is time for more rounds, slower cooling finds more than more reads do.
+            num_sweeps = int(min(2 * num_sweeps, sweeps_per_s * deadline.remaining_s))
         return repair(problem, graph, np.hstack(parts))
 
 

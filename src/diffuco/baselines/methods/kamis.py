@@ -1,6 +1,7 @@
 """KaMIS, the evolutionary search for independent sets (ReduMIS), where it is installed.
 
-Either the package `chszlablib` or the program `redumis` on the PATH.
+Either the package `chszlablib` (the extra `kamis`) or the program `redumis` on the PATH. Both look at the clock only
+when their first population is complete, which takes seconds on dense graphs of a thousand nodes.
 """
 
 import subprocess
@@ -33,7 +34,7 @@ class Kamis(GraphByGraph):
         """The Python package or the program."""
         if find_spec("chszlablib") or which("redumis"):
             return None
-        return "KaMIS; pip install chszlablib, or put the program redumis on the PATH"
+        return "KaMIS; pip install 'diffuco[kamis]', or put the program redumis on the PATH"
 
     def search(self, problem: Problem, graph: Graph, seed: int, deadline: Deadline) -> NDArray[np.bool_]:
         """Search until time is up."""

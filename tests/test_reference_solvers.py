@@ -1,0 +1,151 @@
+"""The solvers behind references: true bounds, proofs only where there is one, and heuristics for what is left open."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from diffuco.baselines import reference_solvers
+from diffuco.baselines.exact import ExactResult
+from diffuco.baselines.methods import get_method, sdp
+from diffuco.baselines.methods.highs import solve_highs
+from diffuco.baselines.reference_solvers import NUM_CUT_RUNS, solve_reference
+from diffuco.graphs.datasets import get_dataset
+from diffuco.graphs.graph import Graph
+from diffuco.verification import verify
+
+
+def random_graph(num_nodes: int, seed: int) -> Graph:
+    rng = np.random.default_rng(seed)
+    pairs = [pair for pair in itertools.combinations(range(num_nodes), 2) if rng.random() < 0.5]
+    return Graph.from_edges(pairs, num_nodes, edge_weights=rng.normal(size=len(pairs)))
+
+
+def largest_cut(graph: Graph) -> float:
+    sides = itertools.product([False, True], repeat=graph.num_nodes)
+    return max(verify("max-cut", graph, np.array(side, dtype=np.bool_)).objective for side in sides)
+
+
+# Bounds of cuts
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_cut_is_above_the_bound_however_bad_the_relaxation(seed, monkeypatch):
+    graph = random_graph(9, seed)
+    best = largest_cut(graph)
+    tight = sdp.upper_bound(graph)
+    assert tight >= best
+    vectors = np.random.default_rng(seed).normal(size=(9, 4))
+    monkeypatch.setattr(sdp, "relax", lambda *_: vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
+    assert sdp.upper_bound(graph) >= tight - 1e-3
+
+
+def test_bounds_are_those_of_the_relaxation_where_it_is_known():
+    for size in (5, 7, 31):
+        cycle = Graph.from_edges([(i, (i + 1) % size) for i in range(size)])
+        known = size * (1 + math.cos(math.pi / size)) / 2
+        assert known <= sdp.upper_bound(cycle) == pytest.approx(known, rel=1e-3)
+    assert sdp.upper_bound(Graph.from_edges([], 3)) == 0
+
+
+def test_large_graphs_are_bounded_by_their_weights(monkeypatch):
+    monkeypatch.setattr(sdp, "MAX_BOUND_NODES", 2)
+    assert sdp.upper_bound(Graph.from_edges([(0, 1), (1, 2)], edge_weights=[1.5, -2])) == 1.5
+
+
+# Cuts
+
+
+def test_a_cut_that_meets_the_rounded_bound_is_proven():
+    pytest.importorskip("dwave")
+    path = Graph.from_edges([(i, i + 1) for i in range(60)])
+    known = solve_reference("max-cut", path, 0.5)
+    assert (known.objective, known.bound, known.proven, known.solver) == (60, 60, True, "sa")
+
+
+def test_cuts_tell_how_many_runs_agree_and_are_not_proven_below_the_bound():
+    pytest.importorskip("dwave")
+    graph = get_dataset("ba-small").graph("test", 0)
+    known = solve_reference("max-cut", graph, 1.0)
+    assert not known.proven
+    assert known.objective < known.bound == math.floor(known.bound) < graph.num_edges
+    assert 1 <= known.agreeing <= known.runs == NUM_CUT_RUNS
+
+
+def test_bounds_of_cuts_with_fractions_are_not_rounded(monkeypatch):
+    pytest.importorskip("dwave")
+    monkeypatch.setattr(reference_solvers, "EXACT_CUT_NODES", 2)
+    triangle = Graph.from_edges([(0, 1), (1, 2), (0, 2)], edge_weights=[0.5, 0.5, 0.5])
+    known = solve_reference("max-cut", triangle, 0.1)
+    assert (known.objective, known.proven) == (1.0, False)
+    assert known.bound == pytest.approx(1.125, abs=1e-3)
+
+
+# Independent and dominating sets
+
+
+@pytest.fixture
+def left_open(monkeypatch):
+    """CP-SAT finds one node, and no independent set is larger than the bound of that name."""
+    bound = {"bound": 9.0}
+
+    def solve(problem, graph, time_limit_s, workers):
+        return ExactResult(1.0, bound["bound"], False, np.arange(graph.num_nodes) == 0, time_limit_s)
+
+    monkeypatch.setattr(reference_solvers, "solve_exact", solve)
+    return bound
+
+
+@pytest.mark.parametrize(("bound", "proven"), [(9.0, False), (2.0, True)])
+def test_heuristics_search_what_is_left_open_and_prove_it_at_the_bound(monkeypatch, left_open, bound, proven):
+    pytest.importorskip("dwave")
+    left_open["bound"] = bound
+    monkeypatch.setattr(reference_solvers, "HEURISTICS", {"mis": ("sa",)})
+    monkeypatch.setattr(reference_solvers, "_version", lambda solver: solver)
+    five_cycle = Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)])
+    known = solve_reference("mis", five_cycle, 0.2)
+    assert known[:6] == (2.0, bound, proven, "sa", "sa", 0.2)
+
+
+def test_kamis_searches_for_independent_sets_where_it_is_installed(monkeypatch, left_open):
+    pytest.importorskip("chszlablib")
+    graph = get_dataset("rb-tiny").graph("test", 0)
+    known = solve_reference("mis", graph, 0.2)
+    assert known.objective == 5.0  # as shipped
+    monkeypatch.setattr(type(get_method("sa")), "missing", lambda _: "dwave")
+    assert solve_reference("mis", graph, 0.2).solver == "kamis"
+    monkeypatch.setattr(type(get_method("kamis")), "missing", lambda _: "KaMIS")
+    assert solve_reference("mis", graph, 0.2).solver == "cp-sat"
+
+
+@pytest.mark.parametrize("problem", ["mis", "mds"])
+def test_highs_proves_or_bounds(problem):
+    graph = get_dataset("rb-small").graph("test", 2) if problem == "mis" else get_dataset("ba-small").graph("test", 0)
+    optimum = {"mis": 22, "mds": 27}[problem]  # as shipped
+    stopped = solve_highs(problem, graph, 1e-3)
+    assert not stopped.proven
+    assert verify(problem, graph, stopped.chosen).feasible
+    low, high = sorted([stopped.objective, stopped.bound])
+    assert low <= optimum <= high
+    tiny = get_dataset("ba-tiny").graph("test", 0)
+    solved = solve_highs(problem, tiny, 60.0)
+    assert solved.proven
+    assert solved.objective == solved.bound == {"mis": 12, "mds": 5}[problem]
+
+
+def test_large_dominating_sets_are_left_to_highs(monkeypatch):
+    graph = get_dataset("ba-tiny").graph("test", 0)
+    monkeypatch.setattr(reference_solvers, "CP_SAT_DOMINATION_NODES", 10)
+    known = solve_reference("mds", graph, 60.0)
+    assert (known.objective, known.proven, known.solver) == (5, True, "highs")
+
+
+def test_whole_bounds_are_rounded_inwards_with_some_care():
+    def bound(problem: str, value: float) -> float:
+        known = reference_solvers.Reference(50.0, value, False, "highs", "1", 60.0, 1.0)
+        return reference_solvers._whole(problem, Graph.from_edges([(0, 1)]), known).bound
+
+    assert [bound("mds", value) for value in (41.2, 42.0 + 1e-9, 42.0 - 1e-9)] == [42, 42, 42]
+    assert [bound("max-cut", value) for value in (61.2, 61.0 - 1e-9, 61.0 + 1e-9)] == [61, 61, 61]
+    assert bound("mds", -math.inf) == -math.inf
