@@ -28,6 +28,7 @@ BUDGET_BYTES = 20_000_000
 """Of all shipped weights together."""
 CURVE_POINTS = 60
 FROM_RECORD = ("dataset", "split", "graphs", "mean_edges", "samples", "steps", "decode", "mean", "best", "hardware")
+ALIKE = ("dataset", "split", "graphs", "samples", "steps", "decode")
 FROM_REFERENCE = ("gap", "gap_standard_error", "gap_of_best", "solver", "proven")
 NUM_DESCRIBED = 500
 """Graphs that are generated again to describe the training set of a run that did not."""
@@ -61,7 +62,7 @@ def ship(run: Path, name: str, evaluations: list[Path]) -> Path:
         graphs = get_dataset(training["dataset"]).graphs("train", min(NUM_DESCRIBED, training["num_train_graphs"]))
         card["graphs"] = asdict(describe(graphs)) | {"count": training["num_train_graphs"]}
     if evaluations:
-        card["evaluations"] = [_evaluation(path, checkpoint, first=path == evaluations[0]) for path in evaluations]
+        card["evaluations"] = _evaluations(evaluations, checkpoint, name)
     target = pretrained.FOLDER / f"{name}.safetensors"
     others = sum(file.stat().st_size for file in pretrained.FOLDER.glob("*.safetensors") if file != target)
     own = sum(weights.numel() * weights.element_size() for weights in checkpoint.model.state_dict().values())
@@ -87,7 +88,22 @@ def _about_the_run(run: Path, card: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _evaluation(path: Path, checkpoint: Checkpoint, *, first: bool) -> dict[str, Any]:
+def _evaluations(paths: list[Path], checkpoint: Checkpoint, name: str) -> list[dict[str, Any]]:
+    """What the card keeps of the records, which have to differ in the seed of the training alone."""
+    first = json.loads(paths[0].read_text())
+    # Older records do not name the weights; then the name of the model has to do.
+    named = first["weights"] == checkpoint.digest if "weights" in first else first.get("model") == name
+    if not named:
+        raise InputError(f"{paths[0]}: measured with other weights; evaluate this model")
+    kept = [_evaluation(path, checkpoint) for path in paths]
+    for path, record in zip(paths, kept, strict=True):
+        differs = [key for key in ALIKE if record[key] != kept[0][key]]
+        if differs:
+            raise InputError(f"{path}: another {', '.join(differs)} than in {paths[0]}; measure all seeds alike")
+    return kept
+
+
+def _evaluation(path: Path, checkpoint: Checkpoint) -> dict[str, Any]:
     """What the card keeps of a record."""
     record = json.loads(path.read_text())
     if not path.resolve().is_relative_to(ROOT):
@@ -98,8 +114,6 @@ def _evaluation(path: Path, checkpoint: Checkpoint, *, first: bool) -> dict[str,
         raise InputError(f"{path}: measured of a method, not of a model")
     if record.get("sweeps"):
         raise InputError(f"{path}: measured with refinement, which hides what the model can do; evaluate without it")
-    if first and record.get("weights", checkpoint.digest) != checkpoint.digest:
-        raise InputError(f"{path}: measured with other weights; evaluate this model")
     reference = record.get("reference", {})
     kept = {key: record[key] for key in (*FROM_RECORD, "commit")}
     kept |= {key: reference[key] for key in FROM_REFERENCE if key in reference}

@@ -23,7 +23,7 @@ import model_cards  # noqa: E402
 import ship_model  # noqa: E402
 
 RECORD = {
-    "dataset": "rb-tiny", "split": "test", "model": "somewhere", "problem": "mis", "graphs": 5, "mean_edges": 90.0,
+    "dataset": "rb-tiny", "split": "test", "model": "mis-short", "problem": "mis", "graphs": 5, "mean_edges": 90.0,
     "samples": 8, "steps": 6, "decode": "ce", "mean": 5.0, "best": 5.5, "hardware": "CPU", "commit": "abc",
     "reference": {"gap": 0.04, "gap_standard_error": 0.01, "gap_of_best": 0.02, "solver": "cp-sat", "proven": 5},
 }  # fmt: skip
@@ -88,16 +88,22 @@ def test_gaps_of_several_seeds_are_averaged(finished_run, shop):
         write_record(shop / f"{seed}.json", reference=RECORD["reference"] | {"gap": gap})
         for seed, gap in enumerate((0.02, 0.03, 0.04))
     ]
-    found = measured(read_card(ship_model.ship(finished_run, "three", records)))
+    found = measured(read_card(ship_model.ship(finished_run, "mis-short", records)))
     assert found is not None
     assert (found.num_seeds, found.value, found.error) == (3, pytest.approx(0.03), pytest.approx(0.01 / 3**0.5))
 
 
+def test_seeds_are_measured_alike(finished_run, shop):
+    records = [write_record(shop / "one.json"), write_record(shop / "two.json", dataset="rb-small")]
+    with pytest.raises(InputError, match="another dataset"):
+        ship_model.ship(finished_run, "mis-short", records)
+
+
 def test_a_shipped_file_gets_a_new_evaluation_and_keeps_the_rest(finished_run, shop):
-    path = ship_model.ship(finished_run, "again", [])
+    path = ship_model.ship(finished_run, "mis-short", [])
     before = read_card(path)
     assert measured(before) is None
-    after = read_card(ship_model.ship(path, "again", [write_record(shop / "later.json")]))
+    after = read_card(ship_model.ship(path, "mis-short", [write_record(shop / "later.json")]))
     assert {name: after[name] for name in before} == before
     assert measured(after) is not None
 
@@ -108,6 +114,7 @@ def test_a_shipped_file_gets_a_new_evaluation_and_keeps_the_rest(finished_run, s
         ({"problem": "mvc"}, "measured on mvc"),
         ({"weights": "0" * 64}, "other weights"),
         ({"sweeps": 30}, "measured with refinement"),
+        ({"model": "another"}, "other weights"),
     ],
 )
 def test_records_of_something_else_are_refused(finished_run, shop, changes, complaint):
