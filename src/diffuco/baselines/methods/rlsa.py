@@ -43,8 +43,8 @@ class Schedule:
 
 
 SCHEDULES = {
-    "mis": Schedule(200, 300, 5, 0.1),
-    "mvc": Schedule(200, 300, 5, 0.1),
+    "mis": Schedule(200, 1000, 5, 0.1),
+    "mvc": Schedule(200, 1000, 5, 0.1),
     "max-clique": Schedule(200, 300, 2, 0.1),
     "max-cut": Schedule(200, 500, 20, 3.0),
     "mds": Schedule(200, 500, 5, 0.3),
