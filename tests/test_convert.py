@@ -5,7 +5,6 @@ import itertools
 from pathlib import Path
 from types import SimpleNamespace
 
-import igraph
 import networkx
 import numpy as np
 import pytest
@@ -134,6 +133,7 @@ def test_networkx_graphs_that_are_not_simple_are_refused(source, message):
 
 
 def test_igraph_graphs_keep_names_weights_and_isolated_nodes():
+    igraph = pytest.importorskip("igraph")
     source = igraph.Graph(4, [(3, 1), (1, 2)])
     source.vs["name"] = ["z", "x", "y", "w"]
     source.es["weight"], source.vs["weight"] = [2, 1], [4, 1, None, 1]
@@ -145,13 +145,14 @@ def test_igraph_graphs_keep_names_weights_and_isolated_nodes():
 
 
 @pytest.mark.parametrize(
-    ("source", "message"),
+    ("edges", "directed", "message"),
     [
-        (igraph.Graph([(0, 1)], directed=True), "a directed igraph graph; give source.as_undirected"),
-        (igraph.Graph([(0, 1), (1, 0)]), "parallel edges; call source.simplify"),
+        ([(0, 1)], True, "a directed igraph graph; give source.as_undirected"),
+        ([(0, 1), (1, 0)], False, "parallel edges; call source.simplify"),
     ],
 )
-def test_igraph_graphs_that_are_not_simple_are_refused(source, message):
+def test_igraph_graphs_that_are_not_simple_are_refused(edges, directed, message):
+    source = pytest.importorskip("igraph").Graph(edges, directed=directed)
     with pytest.raises(InputError, match=message):
         as_graph(source)
 

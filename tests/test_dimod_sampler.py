@@ -5,19 +5,22 @@ import importlib
 import sys
 import unittest
 
-import dimod
 import numpy as np
 import pytest
-from dimod.testing import (
+
+import diffuco
+from diffuco.errors import InputError
+
+dimod = pytest.importorskip("dimod")
+
+from dimod.testing import (  # noqa: E402
     assert_bqm_almost_equal,
     assert_sampler_api,
     assert_sampleset_energies,
     load_sampler_bqm_tests,
 )
 
-import diffuco
-from diffuco.errors import InputError
-from diffuco.integrations.dimod_sampler import DiffUCOSampler, as_qubo
+from diffuco.integrations.dimod_sampler import DiffUCOSampler, as_qubo  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +33,7 @@ class TestConformance(unittest.TestCase):
     """What dimod asks of every sampler, on its own models, with every kind of biases and vartype."""
 
 
-def random_model(num_variables: int, vartype: str, seed: int) -> dimod.BinaryQuadraticModel:
+def random_model(num_variables: int, vartype: str, seed: int):
     rng = np.random.default_rng(seed)
     model = dimod.BinaryQuadraticModel(vartype)
     for i in range(num_variables):

@@ -15,6 +15,9 @@ from diffuco.integrations import networkx_backend
 from diffuco.integrations.networkx_backend import can_run, exchange, should_run
 from diffuco_networkx import get_info
 
+if "diffuco" not in networkx.config.backends:
+    pytest.skip("the package is not installed, so NetworkX does not find it", allow_module_level=True)
+
 FUNCTIONS = sorted(get_info()["functions"])
 NODE_SETS = [name for name in FUNCTIONS if name != "one_exchange"]
 
