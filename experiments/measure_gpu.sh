@@ -12,7 +12,7 @@ export PYTHONPATH=src:benchmarks
 python=${PYTHON:-python3}
 mkdir -p "$out"
 
-for test in tests/test_fused.py tests/test_loss.py tests/test_memory.py; do
+for test in tests/test_fused.py tests/test_loss.py tests/test_memory.py tests/test_triton_anneal.py tests/test_refinement.py; do
     "$python" -c "import sys, evidence; print(evidence.require_green(sys.argv[1:]))" "$test" &
 done
 wait
@@ -29,3 +29,6 @@ measure memory-large-h200 memory --nodes 1000000 --edges 5000000 --samples 2
 measure sample-rb-small-h200 sample --recipe mis-rb-small-paper --engines reference fused
 measure sample-ba-large-h200 sample --recipe max-cut-ba-large-paper --engines fused
 measure train-step-compiled-h200 train_step mis-rb-small-paper --engines compiled fused
+measure refine-rb-small-h200 refine --sets mis:rb-small --graphs 500 --chains 32 --sweeps 200 1000
+measure refine-h200 refine --sets mis:rb-large max-clique:rb-small max-cut:ba-small max-cut:ba-large mds:ba-small mds:ba-large \
+    --graphs 100 --chains 8 --sweeps 100 1000
