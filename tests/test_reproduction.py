@@ -288,14 +288,17 @@ def test_rows_measured_before_stay_where_nothing_can_be_measured():
     def fails() -> dict:
         raise InputError("needs a GPU")
 
-    old = [{"key": "a", "method": "old", "ours": {"mean": 1.0}, "origin": {"date": "then"}}, {"key": "gone"}]
+    measured_row = {"ours": {"mean": 1.0}, "origin": {"date": "then"}}
+    old = [{"key": "a", "method": "old"} | measured_row, {"key": "other method"} | measured_row, {"key": "gone"}]
+    old.append({"key": "c"} | measured_row)  # by a method that is not asked for now
     tasks = [Task("a", {"method": "new"}, fails), Task("b", {}, fails), Task("c"), Task("d", {}, lambda: {"x": 1})]
     steps = list(run_tasks(tasks, old, wanted=lambda task, row: task.key != "d", command="test", device="cpu"))
     assert [task and task.key for task, _ in steps] == [None, "a", "b"]
     assert steps[-1][1] == [
-        {"key": "a", "method": "new", "ours": {"mean": 1.0}, "origin": {"date": "then"}},
+        {"key": "a", "method": "new"} | measured_row,
+        {"key": "other method"} | measured_row,
         {"key": "b", "missing": "needs a GPU"},
-        {"key": "c"},
+        {"key": "c"} | measured_row,
         {"key": "d", "missing": "not measured yet"},
     ]
 

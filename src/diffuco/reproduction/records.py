@@ -40,10 +40,12 @@ def run_tasks(
 ) -> Iterator[tuple[Task | None, list[Row]]]:
     """Measure the wanted tasks one after the other; yield each with all rows as they stand, and first None with them.
 
-    Labels and the paper's numbers are those of the code, for rows measured earlier as well.
+    Rows measured before stay, also those of methods that are not asked for now. Labels and the paper's numbers are
+    those of the code.
     """
     old = {row["key"]: row for row in before}
     rows = {task.key: _known(task, old.get(task.key, {})) for task in tasks}
+    rows = _with_others(rows, before)
     yield None, list(rows.values())
     for task in tasks:
         if task.measure is not None and wanted(task, rows[task.key]):
@@ -54,11 +56,21 @@ def run_tasks(
 def _known(task: Task, old: Row) -> Row:
     """A row before it is measured: what is known of it, with what was measured earlier."""
     row = {"key": task.key} | task.about
-    if task.measure is None:
-        return row
     if "ours" in old:
         return row | {"ours": old["ours"], "origin": old["origin"]}
-    return row | {"missing": "not measured yet"}
+    return row if task.measure is None else row | {"missing": "not measured yet"}
+
+
+def _with_others(rows: dict[str, Row], before: Sequence[Row]) -> dict[str, Row]:
+    """The rows and those measured before under other keys, each after the one it followed."""
+    order, all_rows = list(rows), dict(rows)
+    previous = None
+    for row in before:
+        if "ours" in row and row["key"] not in rows:
+            order.insert(order.index(previous) + 1 if previous in order else len(order), row["key"])
+            all_rows[row["key"]] = row
+        previous = row["key"]
+    return {key: all_rows[key] for key in order}
 
 
 def _measured(task: Task, row: Row, command: str, device: str) -> Row:
