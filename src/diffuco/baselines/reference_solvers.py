@@ -27,11 +27,11 @@ EXACT_CUT_NODES = 50
 """CP-SAT cannot prove a maximum cut of larger graphs, and what it finds there is no reference."""
 CP_SAT_DOMINATION_NODES = 500
 """Up to here CP-SAT proves dominating sets faster than HiGHS, which closes larger graphs that CP-SAT leaves open."""
-HEURISTICS = {"mis": ("kamis", "sa"), "mds": ("rlsa",)}
+HEURISTICS = {"mis": ("kamis", "anneal"), "mds": ("anneal",)}
 """Methods for what the exact solver leaves open; one that is not installed is left out."""
 NUM_CUT_RUNS = 5
-PACKAGES = {"cp-sat": "ortools", "highs": "scipy", "kamis": "chszlablib", "sa": "dwave-samplers"}
-"""Whose version is kept with a reference."""
+PACKAGES = {"cp-sat": "ortools", "highs": "scipy", "kamis": "chszlablib"}
+"""Whose version is kept with a reference; other solvers are our own."""
 ROUNDING = 1e-6
 """A bound this close above or below a whole number is taken as that number."""
 
@@ -83,14 +83,15 @@ def _annealed_cut(graph: Graph, time_limit_s: float) -> Reference:
     """Annealing runs that share the time, and the bound of the relaxation, which takes a second or two on top."""
     deadline = Deadline.after(time_limit_s)
     runs = [
-        _searched("sa", "max-cut", graph, time_limit_s / NUM_CUT_RUNS, seed).objective for seed in range(NUM_CUT_RUNS)
+        _searched("anneal", "max-cut", graph, time_limit_s / NUM_CUT_RUNS, seed).objective
+        for seed in range(NUM_CUT_RUNS)
     ]
     found = Reference(
         objective=max(runs),
         bound=upper_bound(graph),
         proven=False,
-        solver="sa",
-        version=_version("sa"),
+        solver="anneal",
+        version=_version("anneal"),
         time_limit_s=time_limit_s,
         seconds=deadline.elapsed_s,
         runs=NUM_CUT_RUNS,
@@ -101,7 +102,7 @@ def _annealed_cut(graph: Graph, time_limit_s: float) -> Reference:
 
 def _searched(method: str, problem: str, graph: Graph, time_limit_s: float, seed: int = 0) -> Reference:
     """What a heuristic finds, which bounds nothing."""
-    (found,) = solve_with(method, problem, [graph], seed=seed, time_limit_s=time_limit_s)
+    (found,) = solve_with(method, problem, [graph], seed=seed, device="cpu", time_limit_s=time_limit_s)
     unbounded = -_sign(problem) * math.inf
     return Reference(found.objective, unbounded, False, method, _version(method), time_limit_s, time_limit_s)
 
