@@ -105,7 +105,7 @@ def min_weighted_vertex_cover(G: BackendGraph, weight: str | None = None) -> set
     """
     # An edge from a node to itself is covered by that node alone.
     forced = {u for u, v in G.source.edges() if u == v}
-    rest = G.source.subgraph(node for node in G.source if node not in forced)
+    rest = G.source.subgraph(set(G.source) - forced) if forced else G.source
     weights = _node_weights(G.source, weight)
     found = forced | (_light_cover(rest, weights) if weights else _nodes("mvc", rest))
     other: set[Hashable] = networkx.approximation.min_weighted_vertex_cover(G.source, weight, backend="networkx")
