@@ -87,7 +87,7 @@ def test_a_time_limit_is_kept(name, problem):
     if get_method(name).missing():
         pytest.skip(f"{name} is not installed")
     if name == "kamis":
-        pytest.skip("looks at the clock only after its first population, which takes seconds")
+        pytest.skip("overruns short limits by seconds")
     dataset = "qubo-50-150" if problem == "qubo" else "er-200-500"
     if name == "gurobi":  # what a licence for nothing allows
         dataset = "qubo-tiny" if problem == "qubo" else "rb-tiny"
