@@ -1,7 +1,7 @@
 """KaMIS, the evolutionary search for independent sets (ReduMIS), where it is installed.
 
-Either the package `chszlablib` (the extra `kamis`) or the program `redumis` on the PATH. The package was seen to overrun
-limits of a few seconds and less by seconds.
+Either the package `chszlablib` (the extra `kamis`) or the program `redumis` on the PATH. The package was seen to
+overrun limits of a few seconds and less by seconds.
 """
 
 import subprocess
