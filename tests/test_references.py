@@ -201,7 +201,9 @@ def test_evaluation_says_where_references_come_from_and_when_training_pays_off(r
     assert (reference["solver"], reference["proven"], reference["mean"]) == ("a, b", 2, 8.0)
     assert reference["seconds_per_graph"] == pytest.approx(5e5, rel=1e-3)
     assert reference["n_query"] == 1
-    assert "pays off" in run("evaluate", "--model", "mis-rb-small", *options).out
+    shown = run("evaluate", "--model", "mis-rb-small", *options).out
+    assert "pays off" in shown
+    assert "2 of 2" in next(line for line in shown.splitlines() if "references proven optimal" in line)
 
 
 def test_evaluation_by_tightness_where_the_test_set_is_made_for_it(run, tmp_path, models):
