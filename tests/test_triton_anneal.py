@@ -11,12 +11,16 @@ import pytest
 import torch
 
 from diffuco import ops
+from diffuco.baselines.methods import automatic, solve_with
 from diffuco.graphs.batch import DenseBatch
+from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.generate import ba_graph
 from diffuco.ops import torch_anneal
 from diffuco.ops.adjacency import DenseAdjacency
+from diffuco.pretrained import choose_model
 from diffuco.problems import get_problem
 from diffuco.refinement import Schedule
+from diffuco.solver import Solver
 from kernels import DEVICE, INTERPRETED, importing_kernels
 from test_decoding import every_problem, random_graph, small_graphs
 from test_refinement import annealed_by, states_for
@@ -163,3 +167,23 @@ def test_gpu_gives_the_states_of_the_reference_on_larger_batches(problem):
 @pytest.mark.gpu
 def test_gpu_anneals_by_triton_unless_told_otherwise():
     assert ops.implementations(torch.device(DEVICE))["anneal dense"] == "triton"
+
+
+@pytest.mark.gpu
+@every_problem
+def test_gpu_anneals_and_refines(problem):
+    graphs = get_dataset("qubo-50-150" if problem.name == "qubo" else "rb-small").graphs("validation", 3)
+    annealed = solve_with("anneal", problem.name, graphs, device=DEVICE)
+    limited = solve_with("anneal", problem.name, graphs, device=DEVICE, time_limit_s=0.05)
+    refined = Solver(problem.name, device=DEVICE).solve(graphs)
+    for solution in (*annealed, *limited, *refined):
+        assert solution.feasible
+    assert all(solution.sweeps == 1000 and solution.seconds["refine"] > 0 for solution in refined)
+
+
+@pytest.mark.gpu
+def test_gpu_samples_of_a_model_are_taken_for_graphs_like_its_own(monkeypatch):
+    monkeypatch.setattr(automatic, "EXACT_NODES", {"mis": 0})
+    graphs = [get_dataset(name).graph("validation", 0) for name in ("rb-small", "ba-giant")]
+    solutions = solve_with("auto", "mis", graphs, device=DEVICE)
+    assert [solution.model for solution in solutions] == [choose_model("mis", graphs[:1]).name, "anneal"]

@@ -28,6 +28,9 @@ from diffuco.ops.triton_decode import MAX_PADDED, NODES_PER_WARP, WIDEST_READ, c
 
 _log = logging.getLogger(__name__)
 
+COUNTS = ("num_chains", "num_graphs", "num_sweeps")
+"""Arguments whose values do not make another kernel: compiling takes longer than most runs."""
+
 _STRIDE: tl.constexpr = tl.constexpr(GOLDEN)
 _LEVEL_SHIFT: tl.constexpr = tl.constexpr(32 - LEVEL_BITS)
 _SHIFT_1, _SHIFT_2, _SHIFT_3 = (tl.constexpr(shift) for shift in MIX_SHIFTS)
@@ -91,7 +94,7 @@ def _launch(
     return annealed.to(states.dtype)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=COUNTS)
 def quadratic_kernel(
     annealed: tl.tensor,
     states: tl.tensor,
@@ -151,7 +154,7 @@ def quadratic_kernel(
     tl.store(annealed + first_cell + nodes * num_chains, best.to(tl.float32), mask=nodes < num_padded)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=COUNTS)
 def cover_kernel(
     annealed: tl.tensor,
     states: tl.tensor,
