@@ -3,7 +3,7 @@
 What is best comes from measurements (docs/choosing.md). A small graph is given to an exact solver for about a second.
 Graphs that remain are solved with samples of the shipped model for such graphs, refined, or by annealing from random
 states where learned samples do not pay: on graphs unlike those a model was trained on, and on a CPU, where annealing
-finds more in the time that the network would take.
+finds as much in the same time, or more.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -84,7 +84,7 @@ class Automatic(Method):
 def searchers(problem: Problem, graphs: Sequence[Graph], device: torch.device) -> list[tuple[str, str]]:
     """For each graph that is not solved exactly, a model or `anneal`, and why."""
     if device.type == "cpu":
-        why = "on a CPU annealing finds more than the samples of a model in the same time"
+        why = "on a CPU annealing finds as much as the samples of a model in the same time, or more"
         return [(FlipAnnealing.name, why)] * len(graphs)
     chosen = []
     for choice in choose_models(problem.name, graphs) if graphs else []:
