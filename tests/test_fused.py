@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -179,6 +180,16 @@ def test_a_batch_with_lists_sums_and_differentiates_as_with_matrices(weighted):
         outcomes.append((summed, *torch.autograd.grad((summed * factors).sum(), values)))
     for got, expected in zip(*outcomes, strict=True):
         assert torch.allclose(got, expected, atol=1e-4)
+
+
+def test_activations_are_freed_by_the_backward_pass():
+    model, batch = network(num_layers=1, num_random_features=0), batch_of("dense", weighted=False)
+    fused = FusedGnn(model, FlatWeights(model), dtype=torch.float32)
+    x, step = torch.ones(batch.num_rows, 1, device=DEVICE), torch.tensor([2], device=DEVICE)
+    loss = fused(batch, x, step, torch.zeros(batch.num_rows, 1, 0, device=DEVICE)).sum()
+    tape = weakref.ref(fused.tape)
+    loss.backward()
+    assert tape() is None
 
 
 def test_calls_differentiated_apart_are_refused():

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from diffuco.baselines.methods.rlsa import Chains, take_step, take_step_in_one_kernel
+from diffuco.decoding import without_padding
 from diffuco.graphs.batch import DenseBatch
 from kernels import DEVICE, INTERPRETED, importing_kernels
 from test_decoding import every_problem, random_graph
@@ -41,5 +42,7 @@ def test_steps_are_those_of_the_reference(problem):
         field = problem.local_field(batch, got.x)
         got = take_step_in_one_kernel(problem, batch, got, field, uniform, temperatures, ranks)
         assert torch.equal(got.x[batch.mask], expected.x[batch.mask])
-        assert torch.equal(got.best[batch.mask], expected.best[batch.mask])
+        # Of states with the same energy, rounding decides which is the best.
+        best = (problem.energy(batch, without_padding(batch, chains.best)) for chains in (got, expected))
+        assert torch.allclose(*best, atol=1e-4)
         assert torch.allclose(got.lowest, expected.lowest, atol=1e-4)

@@ -373,6 +373,7 @@ class _TapedCall(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, d_logits: Tensor) -> tuple[Tensor | None, None, None]:
         tape: Tape = ctx.tape
+        ctx.tape = None  # the loss may outlive its backward pass, the activations must not
         tape.d_logits[ctx.slot] = d_logits
         tape.num_returned += 1
         if tape.num_returned < len(tape.calls):
