@@ -72,7 +72,8 @@ class Automatic(Method):
                     on_solved(done + count)
 
             if name == FlipAnnealing.name:
-                left_s = None if time_limit_s is None else time_limit_s - proof_s
+                was_tried = any(_is_small(problem, graph) for graph in chosen)
+                left_s = time_limit_s if time_limit_s is None or not was_tried else time_limit_s - proof_s
                 settings: dict[str, Any] = {"seed": seed, "device": device, "time_limit_s": left_s}
                 found = FlipAnnealing().solve(problem, chosen, on_solved=report, **settings)
             else:
@@ -102,12 +103,16 @@ def _proven(problem: Problem, graphs: Sequence[Graph], seed: int, limit_s: float
     for position, graph in enumerate(graphs):
         if failures == PATIENCE:
             return
-        if graph.num_nodes > EXACT_NODES[problem.name] or graph.num_edges > EXACT_EDGES:
+        if not _is_small(problem, graph):
             continue
         result = _solve_exactly(problem.name, graph, limit_s)
         failures = 0 if result and result.proven else failures + 1
         if result and result.proven:
             yield position, _as_solution(problem, graph, seed, result)
+
+
+def _is_small(problem: Problem, graph: Graph) -> bool:
+    return graph.num_nodes <= EXACT_NODES[problem.name] and graph.num_edges <= EXACT_EDGES
 
 
 def _solve_exactly(problem: str, graph: Graph, limit_s: float) -> ExactResult | None:
