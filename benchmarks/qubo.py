@@ -1,5 +1,7 @@
 """The QUBO model against simulated annealing and tabu search of dwave-samplers, at equal time on the same instances.
 
+What the model's samples are worth is told by `anneal`: the annealing that refines them, from random states.
+
     python benchmarks/qubo.py biqmac/ --budgets 0.1 1 --json qubo.json
 
 FOLDER and its subfolders hold QUBO files, for example of the Biq Mac library; a subfolder is a family. Gaps are to the
@@ -20,6 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from diffuco.baselines.comparison import ModelMethod, Run, best_known, run_methods, summary
+from diffuco.baselines.methods.anneal import FlipAnnealing
 from diffuco.baselines.methods.dwave import SimulatedAnnealing, TabuSearch
 from diffuco.files import finite
 from diffuco.graphs.formats import read_graph
@@ -40,7 +43,7 @@ def main() -> None:
     tests = require_green(TESTS, skip=arguments.skip_tests)
     solver = Solver("qubo", arguments.model, device=arguments.device)
     graphs = [read_graph(path) for path in paths]
-    methods = [ModelMethod(solver), SimulatedAnnealing(), TabuSearch()]
+    methods = [ModelMethod(solver), FlipAnnealing(), SimulatedAnnealing(), TabuSearch()]
     problem = get_problem("qubo")
     runs = list(run_methods(problem, graphs, methods, arguments.budgets, seed=arguments.seed, device=solver.device))
     optima = _known(arguments.folder, paths, best_known(runs))

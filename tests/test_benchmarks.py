@@ -110,7 +110,7 @@ def test_qubo(run_benchmark, tmp_path):
     (tmp_path / "best_known.csv").write_text("instance,best_known\nsmall,-1e6\n")
     table, record = run_benchmark("qubo.py", tmp_path, "--budgets", 0.01, "--device", "cpu")
     rows = {(measured["family"], measured["method"]): measured for measured in record["measurements"]}
-    assert len(rows) == 3 * 3
+    assert len(rows) == 3 * 4
     assert rows["all", "diffuco"]["instances"] == 2
     assert rows["small", "sa"]["gap"] > 0.9
     assert rows["smaller", "tabu"]["solved_to_reference"] == 1
