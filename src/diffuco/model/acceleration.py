@@ -19,6 +19,8 @@ ENGINES = ("reference", "compiled", "fused")
 """Plain float32; torch.compile with bfloat16 products; Triton kernels in float16."""
 FUSED_HIDDEN = (16, 32, 64, 128)
 """Widths whose tiles fit the tensor cores."""
+MAX_VARIANTS = 32
+"""Of a layer that torch.compile may make before it gives up and runs it as written."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,9 @@ def accelerate(
 
         return FusedGnn(model, weights, calls_at_once=calls_at_once)
     if engine == "compiled":
+        # The layers share their code, and each of its variants (types, sizes, with and without gradient) counts.
+        torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, MAX_VARIANTS)
         for part in (*model.layers, model.head):
-            part.compile(dynamic=False)
+            part.compile()
         return MixedPrecisionDenoiser(model, weights.vector.device.type)
     return model

@@ -15,6 +15,7 @@ from diffuco.baselines.methods.automatic import Automatic
 from diffuco.baselines.methods.base import Deadline, GraphByGraph, Method, repair
 from diffuco.baselines.methods.cp_sat import CpSat
 from diffuco.baselines.methods.dwave import SimulatedAnnealing, TabuSearch
+from diffuco.baselines.methods.egn import Egn, EgnAnneal
 from diffuco.baselines.methods.greedy import DegreeBasedGreedy, Greedy
 from diffuco.baselines.methods.gurobi import Gurobi
 from diffuco.baselines.methods.highs import Highs
@@ -52,7 +53,7 @@ def register_method(method: Method) -> None:
 
 for _kind in (
     *(Automatic, Greedy, DegreeBasedGreedy, FlipAnnealing, MeanFieldAnnealing, ParallelAnnealing),
-    *(SimulatedAnnealing, TabuSearch),
+    *(Egn, EgnAnneal, SimulatedAnnealing, TabuSearch),
     *(GoemansWilliamson, Networkx, CpSat, Highs, Gurobi, Kamis),
 ):
     register_method(_kind())

@@ -32,7 +32,7 @@ NODES_PER_FLIP = 4
 
 @dataclass(frozen=True)
 class Schedule:
-    """How a problem is annealed; chains, steps and d are those of the authors where they report the problem."""
+    """How a problem is annealed; chains and d are those of the authors where they report the problem."""
 
     num_chains: int
     num_steps: int
@@ -53,10 +53,10 @@ SCHEDULES = {
 
 
 class ParallelAnnealing(BatchedMethod):
-    """200 chains of 300 to 500 steps; given a time limit, as many steps as fit while the temperature falls over it."""
+    """200 chains of 300 to 1,000 steps; given a time limit, as many steps as fit while the temperature falls over it."""
 
     name = "rlsa"
-    summary = "parallel annealing on CPU or GPU, 200 chains of 300 to 500 steps unless given a time limit"
+    summary = "parallel annealing on CPU or GPU, 200 chains of 300 to 1,000 steps unless given a time limit"
     problems = ALL_PROBLEMS
     time_limit = "used"
 
