@@ -59,9 +59,9 @@ def test_answers_are_feasible_and_exact_methods_and_annealers_find_the_optimum(n
         verdict = verify(problem, solution.graph, solution.chosen)
         assert verdict.feasible
         assert (solution.objective, solution.seed) == (verdict.objective, 1)
-        assert solution.model == name or name == "auto"  # which tells what it chose
+        assert solution.model.endswith(name) or name == "auto"  # which tells what it chose, as `egn` tells its model
         assert min(solution.energies) == pytest.approx(abs_sign(problem) * verdict.objective, abs=1e-4)
-        assert set(solution.seconds) == {"load", "sample", "decode"}
+        assert {"load", "sample", "decode"} <= set(solution.seconds)
         if name in (*EXACT, *ANNEALERS, "kamis"):
             assert solution.objective == pytest.approx(best, abs=1e-5)
         assert (verdict.objective - best) * abs_sign(problem) > -1e-5

@@ -24,7 +24,7 @@ def list_models() -> list[dict[str, Any]]:
     """The cards of all shipped models: name, problem, what they were trained on, how well they do.
 
     >>> [card["name"] for card in list_models() if card["problem"] == "mis"]
-    ['mis-rb-small']
+    ['mis-rb-small', 'mis-rb-small-egn', 'mis-rb-small-egn-anneal']
     """
     return [read_card(path) for path in sorted(FOLDER.glob("*.safetensors"))]
 
@@ -67,13 +67,17 @@ class Choice(NamedTuple):
     """Whether the graphs are like those the model was trained on, so that its samples can be expected to be good."""
 
 
-def choose_model(problem: str, graphs: Sequence[Graph] = ()) -> Choice:
+def choose_model(
+    problem: str, graphs: Sequence[Graph] = (), *, cards: Sequence[dict[str, Any]] | None = None
+) -> Choice:
     """The shipped model for a problem whose training graphs are nearest to these in size and density.
+
+    `cards` are what `list_models` gave, where it is known already.
 
     >>> choose_model("mds").name
     'mds-ba-small'
     """
-    return _choose(problem, _cards(problem), graphs)
+    return _choose(problem, _cards(problem, cards), graphs)
 
 
 def choose_models(problem: str, graphs: Sequence[Graph]) -> list[Choice]:
@@ -91,9 +95,13 @@ def default_model(problem: str) -> str:
     return choose_model(problem).name
 
 
-def _cards(problem: str) -> list[dict[str, Any]]:
+def _cards(problem: str, known: Sequence[dict[str, Any]] | None = None) -> list[dict[str, Any]]:
     # Baselines are there to be compared with.
-    cards = [card for card in list_models() if card["problem"] == problem and card["model"]["num_steps"] > 1]
+    cards = [
+        card
+        for card in (list_models() if known is None else known)
+        if card["problem"] == problem and card["model"]["num_steps"] > 1
+    ]
     if not cards:
         raise InputError(f"no shipped model solves '{problem}'; train one and give it with --model")
     return cards
