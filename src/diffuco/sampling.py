@@ -5,8 +5,7 @@ appendix also prints floor((t + 1) / n), which is this rule only for n = 2; its 
 """
 
 import threading
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import torch
@@ -16,6 +15,8 @@ from diffuco.diffusion.randomness import RandomSource, RowRandom
 from diffuco.diffusion.reverse import Denoiser, ReverseStep, reverse_process
 from diffuco.graphs.batch import Batch, DenseBatch
 from diffuco.ops.capture import CapturedCalls
+
+OnStep = Callable[[Batch, ReverseStep], None]
 
 CAPTURED_ROWS = 2**17
 """Nodes times samples up to which a GPU waits for the host to name its kernels, so that recording them pays."""
@@ -65,13 +66,15 @@ class Sampler:
         self.lock = threading.Lock()
 
     @torch.inference_mode()
-    def draw(self, batch: Batch, num_samples: int, step_factor: int, *, seed: int) -> Samples:
-        """Samples that depend on the seed and the batch alone."""
-        is_small = batch.num_rows * num_samples <= CAPTURED_ROWS
+    def draw(
+        self, batch: Batch, num_samples: int, step_factor: int, *, seed: int, on_step: OnStep | None = None
+    ) -> Samples:
+        """Samples that depend on the seed and the batch alone; `on_step` sees every step and ends it by raising."""
+        is_replayed = on_step is None and batch.num_rows * num_samples <= CAPTURED_ROWS
         with self.lock:
-            if not (is_small and isinstance(batch, DenseBatch) and batch.device.type == "cuda"):
+            if not (is_replayed and isinstance(batch, DenseBatch) and batch.device.type == "cuda"):
                 self.calls.generator.manual_seed(seed)
-                return self._draw(batch, num_samples, step_factor)
+                return self._draw(batch, num_samples, step_factor, on_step)
             tensors = [batch.sizes, batch.adjacency, batch.node_weights]
             tensors += [] if batch.weights is None else [batch.weights]
             key = (num_samples, step_factor, len(tensors), batch.adjacency.shape)
@@ -93,9 +96,11 @@ class Sampler:
     ) -> Samples:
         return self._draw(DenseBatch(sizes, adjacency, weights[0] if weights else None, node_weights), *key[:2])
 
-    def _draw(self, batch: Batch, num_samples: int, step_factor: int) -> Samples:
-        last = deque(self._steps(batch, num_samples, step_factor, self.calls.generator), maxlen=1).pop()
-        return Samples(last.next_x, last.logits)
+    def _draw(self, batch: Batch, num_samples: int, step_factor: int, on_step: OnStep | None = None) -> Samples:
+        for step in self._steps(batch, num_samples, step_factor, self.calls.generator):
+            if on_step:
+                on_step(batch, step)
+        return Samples(step.next_x, step.logits)
 
     def _steps(
         self, batch: Batch, num_samples: int, step_factor: int, generator: torch.Generator

@@ -26,7 +26,7 @@ from diffuco.pretrained import choose_models, default_model, load_model
 from diffuco.problems import Problem, get_problem
 from diffuco.refinement import refine as refine_states
 from diffuco.refinement import schedule_for
-from diffuco.sampling import Sampler
+from diffuco.sampling import OnStep, Sampler
 from diffuco.solution import Solution
 from diffuco.streaming import StreamedStep, stream_steps
 
@@ -87,9 +87,16 @@ def solvers_for(
     if model is not None or not graphs:
         yield Solver(problem, model, device=device), list(range(len(graphs)))
         return
-    names = [choice.name for choice in choose_models(problem, graphs)]
-    for name in dict.fromkeys(names):
-        yield Solver(problem, name, device=device), [position for position, other in enumerate(names) if other == name]
+    for name, positions in models_for(problem, graphs).items():
+        yield Solver(problem, name, device=device), positions
+
+
+def models_for(problem: str, graphs: Sequence[Graph]) -> dict[str, list[int]]:
+    """The shipped models that suit these graphs, each with the positions of the graphs it is for."""
+    positions: dict[str, list[int]] = {}
+    for position, choice in enumerate(choose_models(problem, graphs)):
+        positions.setdefault(choice.name, []).append(position)
+    return positions
 
 
 class Solver:
@@ -130,8 +137,11 @@ class Solver:
         refine: int | None = None,
         seed: int = 0,
         on_solved: Callable[[int], None] | None = None,
+        on_step: OnStep | None = None,
     ) -> list[Solution]:
         """Solve graphs in batches of similar size; `on_solved` is told how many are done after each.
+
+        `on_step` sees each batch after every reverse step; what it raises ends the solve.
 
         `refine` is the number of sweeps of annealing from every sample: None as many as suit the graph, but none for
         samples that are kept as drawn; 0 is the paper's method.
@@ -158,6 +168,7 @@ class Solver:
                 step_factor=step_factor,
                 token_size={"none": 0, "ce": 1, "ce-st": token_size}[decode],
                 seeds=seeds,
+                on_step=on_step,
             )
             schedule = schedule_for(self.problem, max(graph.num_nodes for graph in chosen), sweeps)
             started = _now(self.device)
@@ -226,18 +237,14 @@ def draw_solutions(
     step_factor: int,
     token_size: int,
     seeds: np.random.Generator,
+    on_step: OnStep | None = None,
 ) -> tuple[Tensor, dict[str, float]]:
     """Sample and decode one batch (token size 0: keep the samples as drawn); states [N, S] and seconds per stage."""
     started = _now(batch.device)
     samples_at_once = samples_at_once or num_samples
     parts = [
-        sampler.draw(
-            batch,
-            min(samples_at_once, num_samples - first),
-            step_factor,
-            seed=_next_seed(seeds),
-        )
-        for first in range(0, num_samples, samples_at_once)
+        sampler.draw(batch, min(samples_at_once, left), step_factor, seed=_next_seed(seeds), on_step=on_step)
+        for left in range(num_samples, 0, -samples_at_once)
     ]
     sampled = _now(batch.device)
     if token_size:

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from diffuco.graphs.batch import make_batch
+from diffuco.graphs.batch import Batch, make_batch
 from diffuco.graphs.graph import Graph
 from diffuco.problems import Problem
 from diffuco.sampling import Sampler
@@ -38,12 +38,13 @@ def stream_steps(
     """The noise, then the states after every reverse step of the process that `Sampler.draw` ends with."""
     batch = make_batch([graph], sampler.device)
     num_steps = step_factor * sampler.num_steps
-
-    def streamed(index: int, x: Tensor) -> StreamedStep:
-        states = batch.split(x)[0].cpu().numpy().astype(np.bool_)
-        return StreamedStep(index, num_steps, states, problem.energy(batch, x)[0].double().cpu().numpy())
-
     for index, step in enumerate(sampler.steps(batch, num_samples, step_factor, seed=seed)):
         if index == 0:
-            yield streamed(0, step.x)
-        yield streamed(index + 1, step.next_x)
+            yield streamed_step(problem, batch, step.x, index=0, num_steps=num_steps)
+        yield streamed_step(problem, batch, step.next_x, index=index + 1, num_steps=num_steps)
+
+
+def streamed_step(problem: Problem, batch: Batch, x: Tensor, *, index: int, num_steps: int) -> StreamedStep:
+    """What there is to see of the states of a batch of one graph. [N, S]."""
+    states = batch.split(x)[0].cpu().numpy().astype(np.bool_)
+    return StreamedStep(index, num_steps, states, problem.energy(batch, x)[0].double().cpu().numpy())

@@ -24,10 +24,10 @@ from diffuco.graphs.formats import (
 )
 from diffuco.graphs.formats.base import Format
 from diffuco.graphs.formats.output import open_for_writing
-from diffuco.graphs.formats.source import Source, without_compression
+from diffuco.graphs.formats.source import MAX_NODES, Source, TextSource, without_compression
 from diffuco.graphs.graph import Graph, GraphWarning
 
-__all__ = ["FORMATS", "Format", "read_graph", "read_graphs", "write_graph"]
+__all__ = ["FORMATS", "TEXT_FORMATS", "Format", "parse_graph", "read_graph", "read_graphs", "write_graph"]
 
 FORMATS: tuple[Format, ...] = (
     dimacs.FORMAT,
@@ -44,6 +44,8 @@ FORMATS: tuple[Format, ...] = (
     collection.DGCNN,
     collection.TU,
 )
+TEXT_FORMATS = tuple(known for known in FORMATS if known not in (npz.FORMAT, collection.TU))
+"""Those of which one text is all."""
 
 
 def read_graph(path: str | Path, format: str | None = None) -> Graph:
@@ -77,6 +79,26 @@ def read_graphs(path: str | Path, format: str | None = None) -> list[Graph]:
         if format is None and _plain_name(path).endswith(".txt"):
             chosen = _choose_for_txt(source, chosen)
         return chosen.read(source)
+
+
+def parse_graph(text: str, name: str, format: str | None = None, *, max_nodes: int = MAX_NODES) -> Graph:
+    """Read the one graph of a text, as if it were a file of this name; no file is looked at.
+
+    >>> parse_graph("p td 3 2\\n1 2\\n2 3\\n", "path.gr")
+    Graph(name='path', num_nodes=3, num_edges=2)
+    """
+    chosen = _choose_format(name, format)
+    if format is None and chosen is collection.TU:
+        chosen = edge_list.FORMAT
+    if chosen not in TEXT_FORMATS:
+        raise InputError(f"{name}: a graph in {chosen.name} is not one text; convert the file")
+    with TextSource(text, name, max_nodes=max_nodes) as source:
+        if format is None and _plain_name(name).endswith(".txt"):
+            chosen = _choose_for_txt(source, chosen)
+        graphs = chosen.read(source)
+    if len(graphs) != 1:
+        raise InputError(f"{name}: {len(graphs)} graphs; give a text with one")
+    return graphs[0]
 
 
 def write_graph(graph: Graph, path: str | Path, format: str | None = None) -> None:

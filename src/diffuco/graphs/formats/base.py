@@ -12,9 +12,6 @@ from numpy.typing import NDArray
 from diffuco.graphs.formats.source import Source
 from diffuco.graphs.graph import Graph, GraphWarning
 
-MAX_NODES = 50_000_000
-"""More nodes than this are taken for a damaged header, so that no array is sized by a lie."""
-
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,100}")
 
 
@@ -55,8 +52,8 @@ def make_header(source: Source, counts: Sequence[float], line: int | None) -> He
     for kind, count in zip(("nodes", "edges"), counts, strict=True):
         if not (count >= 0 and count == np.floor(count) and np.isfinite(count)):
             raise source.error(f"{count:g} {kind}; write the number of {kind}, a whole number from 0 up", line)
-    if counts[0] > MAX_NODES:
-        raise source.error(f"{counts[0]:.0f} nodes; at most {MAX_NODES} can be read, correct the header", line)
+    if counts[0] > source.max_nodes:
+        raise source.error(f"{counts[0]:.0f} nodes; at most {source.max_nodes} can be read, correct the header", line)
     return Header(int(counts[0]), int(counts[1]), line)
 
 

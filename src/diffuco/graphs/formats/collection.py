@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from diffuco.graphs.formats.base import MAX_NODES, Format, checked_nodes, make_header, warn
+from diffuco.graphs.formats.base import Format, checked_nodes, make_header, warn
 from diffuco.graphs.formats.numbers import LineKinds, NumericLines, columns, read_numbers
 from diffuco.graphs.formats.source import COMPRESSIONS, Source, without_compression
 from diffuco.graphs.graph import Graph
@@ -122,7 +122,7 @@ def _read_indicator(path: Path) -> _NodesOfGraphs:
     with Source(path) as source:
         table = read_numbers(source, LineKinds())
         numbers = columns(source, table, (1,), "the number of one graph")[:, 0]
-        graph = checked_nodes(source, numbers, table.lines, min(len(numbers), MAX_NODES), first=1)
+        graph = checked_nodes(source, numbers, table.lines, min(len(numbers), source.max_nodes), first=1)
     sizes = np.bincount(graph)
     order = np.argsort(graph, kind="stable")
     position = np.empty(len(graph), dtype=np.int64)

@@ -13,7 +13,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from diffuco.graphs.formats.base import MAX_NODES, EdgeRows, Format, as_integers, build_graph, check_finite
+from diffuco.graphs.formats.base import EdgeRows, Format, as_integers, build_graph, check_finite
 from diffuco.graphs.formats.numbers import NUMBER, LineKinds, NotNumericError, NumericLines, read_numbers
 from diffuco.graphs.formats.output import number_texts, text_labels, write_line
 from diffuco.graphs.formats.source import Block, Source, quoted
@@ -130,8 +130,8 @@ def _ordered_labels(labels: list[str]) -> tuple[Sequence[Hashable], NDArray[np.i
 
 
 def _labelled_graph(source: Source, rows: EdgeRows, labels: Sequence[Hashable]) -> Graph:
-    if len(labels) > MAX_NODES:
-        raise source.error(f"{len(labels)} nodes; at most {MAX_NODES} can be read, give a smaller graph")
+    if len(labels) > source.max_nodes:
+        raise source.error(f"{len(labels)} nodes; at most {source.max_nodes} can be read, give a smaller graph")
     plain = range(len(labels))
     return build_graph(source, rows, len(labels), labels=plain if labels == list(plain) else labels)
 

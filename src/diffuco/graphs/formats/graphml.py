@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diffuco.errors import InputError
-from diffuco.graphs.formats.base import MAX_NODES, EdgeRows, Format, as_integers, build_graph, unless_all_one
+from diffuco.graphs.formats.base import EdgeRows, Format, as_integers, build_graph, unless_all_one
 from diffuco.graphs.formats.numbers import NUMBER
 from diffuco.graphs.formats.output import number_texts, text_labels, write_line
 from diffuco.graphs.formats.source import CHUNK_BYTES, Source, quoted
@@ -119,8 +119,8 @@ class _Reader:
         label = self._attribute("node", attributes, "id")
         if label in self.nodes:
             raise self._error(f"node {quoted(label)} a second time; keep one")
-        if len(self.nodes) >= MAX_NODES:
-            raise self._error(f"more than {MAX_NODES} nodes; give a smaller graph")
+        if len(self.nodes) >= self.source.max_nodes:
+            raise self._error(f"more than {self.source.max_nodes} nodes; give a smaller graph")
         self.nodes[label] = len(self.nodes)
         self.inside = "node"
 

@@ -3,6 +3,7 @@
 import bz2
 import codecs
 import gzip
+import io
 import lzma
 import os
 import re
@@ -17,6 +18,8 @@ from typing import IO, NamedTuple, Self, cast
 
 from diffuco.errors import InputError
 
+MAX_NODES = 50_000_000
+"""More nodes than this are taken for a damaged header, so that no array is sized by a lie."""
 MAX_BYTES = 4 * 2**30
 """Largest decompressed input, so that a small file cannot fill the memory."""
 MAX_LINES = 100_000_000
@@ -42,6 +45,9 @@ class Block(NamedTuple):
 
 class Source:
     """An input that can be read several times; pipes are copied to a temporary file first."""
+
+    max_nodes = MAX_NODES
+    """Largest graph that a reader may make of it."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -169,6 +175,24 @@ class Source:
         if isinstance(error, PermissionError):
             return self.error("no permission to read this file; change its mode or copy it")
         return self.error(f"cannot be read ({_one_line(str(error))}); check the path and the disk")
+
+
+class TextSource(Source):
+    """A text in memory under the name of a file; no file is opened for it, and nothing in it is decompressed."""
+
+    def __init__(self, text: str, name: str, *, max_nodes: int = MAX_NODES) -> None:
+        self.path = Path(name)
+        self.shown = _one_line(name)
+        self.name = Path(without_compression(self.path.name)).stem
+        self.max_nodes = max_nodes
+        self._copy = None
+        self._content = text.encode()
+
+    def _open_raw(self) -> IO[bytes]:
+        return io.BytesIO(self._content)
+
+    def _compression_of(self, raw: IO[bytes]) -> None:
+        return None
 
 
 def without_compression(name: str) -> str:
