@@ -1,16 +1,28 @@
-"""Write docs/models.md, the cards of all shipped models, from what is stored in their files.
+"""Write docs/models.md, the cards of all shipped models, and the README's results from what is stored in their files.
 
 usage: python experiments/model_cards.py
 """
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
 from diffuco import pretrained
 from diffuco.pretrained.cards import Card, measured, sparkline, trained_on, when_to_choose
 from diffuco.problems import get_problem
+from diffuco.reproduction import benchmarks
+from diffuco.reproduction.benchmarks import Benchmark
+from diffuco.reproduction.reported import CE
 
-PAGE = Path(__file__).parents[1] / "docs" / "models.md"
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "models.md"
+README = ROOT / "README.md"
+RESULTS = re.compile(
+    r"(?<=<!-- results: written by experiments/model_cards.py -->\n).*?(?=\n<!-- end of results -->)", re.S
+)
+BENCHMARKS = {value.recipe: value for value in vars(benchmarks).values() if isinstance(value, Benchmark)}
+"""The paper's rows by the name of our model."""
 
 INTRODUCTION = """# Models
 
@@ -26,8 +38,10 @@ and may be far off on others: compare yours with the last column, and
 
 
 def main() -> None:
-    """Write the page."""
-    PAGE.write_text(page(pretrained.list_models()))
+    """Write the page and the results."""
+    cards = pretrained.list_models()
+    PAGE.write_text(page(cards))
+    README.write_text(RESULTS.sub(lambda _: results(cards), README.read_text()))
 
 
 def page(cards: list[Card]) -> str:
@@ -35,6 +49,56 @@ def page(cards: list[Card]) -> str:
     num_bytes = sum((pretrained.FOLDER / f"{card['name']}.safetensors").stat().st_size for card in cards)
     total = f"{len(cards)} models, {num_bytes / 1e6:.1f} MB in all."
     return "\n".join([INTRODUCTION, _overview(cards), "", total, "", *(_section(card) for card in cards)])
+
+
+def results(cards: list[Card]) -> str:
+    """The table of the README: every measured model but the baselines, beside the paper's figure."""
+    names = ("problem", "test graphs", "reference", "mean of the samples", "gap", "best of the samples")
+    names = (*names, "the paper's gap", "minutes of training")
+    rows = [f"| {' | '.join(names)} |", f"|{' --- |' * len(names)}"]
+    for card in cards:
+        found = measured(card)
+        if found is None or card["model"]["num_steps"] == 1:
+            continue
+        first = card["evaluations"][0]
+        cells = (
+            get_problem(card["problem"]).title,
+            f"{first['graphs']} {first['dataset']}",
+            _reference(first),
+            f"{first['mean']:.2f}",
+            f"{found}{_share_of_edges(card, first['mean'])}",
+            f"{found.best_text}{_share_of_edges(card, first['best'])}",
+            _paper(card["name"]),
+            f"{card['minutes']:.1f}",
+        )
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def _reference(record: dict[str, Any]) -> str:
+    if "gap" not in record:
+        return "-"
+    mean = json.loads((ROOT / record["file"]).read_text())["reference"]["mean"]
+    proven = "" if record["proven"] == record["graphs"] else f" ({record['proven']} proven)"
+    return f"{mean:.2f}{proven}"
+
+
+def _share_of_edges(card: Card, cut: float) -> str:
+    """Cuts of other graphs can be compared as a share of the edges only."""
+    return f" ({cut / card['evaluations'][0]['mean_edges']:.4f} of the edges)" if card["problem"] == "max-cut" else ""
+
+
+def _paper(name: str) -> str:
+    """The gap of the paper's CE row to the best value of any solver that it reports."""
+    if name not in BENCHMARKS:
+        return "-"
+    benchmark = BENCHMARKS[name]
+    values = {row.method: row.value for row in benchmark.reported if row.value is not None}
+    if benchmark.expected_edges:
+        return f"({values[CE] / benchmark.expected_edges:.3f} of the edges)"
+    solvers = [row.value for row in benchmark.reported if row.kind == "OR" and row.value is not None]
+    best = (max if get_problem(benchmark.problem).sense == "max" else min)(solvers)
+    return f"{100 * abs(values[CE] - best) / best:.1f} %"
 
 
 def _overview(cards: list[Card]) -> str:

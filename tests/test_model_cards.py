@@ -34,6 +34,11 @@ def test_page_of_models_is_up_to_date():
     assert page == model_cards.PAGE.read_text(), "run `python experiments/model_cards.py`"
 
 
+def test_results_of_the_readme_are_up_to_date():
+    (shown,) = model_cards.RESULTS.findall(model_cards.README.read_text())
+    assert shown == model_cards.results(pretrained.list_models()), "run `python experiments/model_cards.py`"
+
+
 def test_shipped_models_fit_into_the_package():
     sizes = [path.stat().st_size for path in pretrained.FOLDER.glob("*.safetensors")]
     assert sum(sizes) <= ship_model.BUDGET_BYTES
@@ -59,6 +64,8 @@ def shop(tmp_path, monkeypatch) -> Path:
     """An empty folder of shipped models, and records that may lie anywhere."""
     monkeypatch.setattr(pretrained, "FOLDER", tmp_path)
     monkeypatch.setattr(model_cards, "PAGE", tmp_path / "models.md")
+    monkeypatch.setattr(model_cards, "README", tmp_path / "README.md")
+    (tmp_path / "README.md").touch()
     monkeypatch.setattr(ship_model, "ROOT", tmp_path)
     return tmp_path
 
