@@ -40,6 +40,11 @@ def print_note(message: object) -> None:
     _print_line("note", message)
 
 
+def print_warning(message: object) -> None:
+    """Print `warning: ...` as one line on standard error."""
+    _print_line("warning", message)
+
+
 def progress_bar() -> "Progress":
     """A progress bar on standard error, shown only on a terminal and gone when done."""
     from rich.console import Console
@@ -71,7 +76,7 @@ def one_line_warnings() -> Iterator[None]:
             from diffuco.graphs.graph import GraphWarning
 
             if issubclass(category, GraphWarning):
-                _print_line("warning", message)
+                print_warning(message)
             else:
                 as_python_does(message, category, filename, lineno, file, line)
 

@@ -37,8 +37,22 @@ class Inputs:
 
 def load_inputs(paths: Sequence[Path], file_format: str | None) -> Inputs:
     """Read every graph of the files and folders; report bad files and go on."""
-    files: list[Path] = []
+    files, num_bad = list_files(paths, file_format)
     graphs: list[LoadedGraph] = []
+    with progress_bar() as bar:
+        for file in bar.track(files, description="reading") if len(files) > 1 else files:
+            try:
+                graphs += load_file(file, file_format)
+            except InputError as error:
+                print_error(error)
+                num_bad += 1
+    is_single = len(paths) == 1 and not paths[0].is_dir() and len(graphs) <= 1
+    return Inputs(graphs, num_bad, is_single)
+
+
+def list_files(paths: Sequence[Path], file_format: str | None) -> tuple[list[Path], int]:
+    """Every graph file that is given or in a folder that is, and how many paths cannot be used; those are reported."""
+    files: list[Path] = []
     num_bad = 0
     for path in paths:
         try:
@@ -46,15 +60,19 @@ def load_inputs(paths: Sequence[Path], file_format: str | None) -> Inputs:
         except InputError as error:
             print_error(error)
             num_bad += 1
-    with progress_bar() as bar:
-        for file in bar.track(files, description="reading") if len(files) > 1 else files:
-            try:
-                graphs += _load(file, file_format)
-            except InputError as error:
-                print_error(error)
-                num_bad += 1
-    is_single = len(paths) == 1 and not paths[0].is_dir() and len(graphs) <= 1
-    return Inputs(graphs, num_bad, is_single)
+    return files, num_bad
+
+
+def load_file(file: Path, file_format: str | None) -> list[LoadedGraph]:
+    """The graphs of one file; those of a collection are named FILE[0], FILE[1] and so on."""
+    from diffuco.graphs.formats import read_graphs
+
+    started = time.perf_counter()
+    graphs = read_graphs(file, file_format)
+    seconds = (time.perf_counter() - started) / max(1, len(graphs))
+    if len(graphs) == 1:
+        return [LoadedGraph(str(file), graphs[0], seconds)]
+    return [LoadedGraph(f"{file}[{number}]", graph, seconds) for number, graph in enumerate(graphs)]
 
 
 def load_collection(path: Path) -> "Collection":
@@ -68,7 +86,7 @@ def load_collection(path: Path) -> "Collection":
         raise InputError(f"{path}: no such folder; check the path")
     files = _expand(path, None)
     with progress_bar() as bar:
-        graphs = [loaded.graph for file in bar.track(files, description="reading") for loaded in _load(file, None)]
+        graphs = [loaded.graph for file in bar.track(files, description="reading") for loaded in load_file(file, None)]
     name = path.resolve().name if path.is_dir() else path.name.partition(".")[0]
     return Collection.of(name, graphs)
 
@@ -104,14 +122,3 @@ def _has_graph_suffix(path: Path) -> bool:
 
     name = without_compression(path.name).lower()
     return any(name.endswith(known.suffixes) for known in FORMATS)
-
-
-def _load(file: Path, file_format: str | None) -> list[LoadedGraph]:
-    from diffuco.graphs.formats import read_graphs
-
-    started = time.perf_counter()
-    graphs = read_graphs(file, file_format)
-    seconds = (time.perf_counter() - started) / max(1, len(graphs))
-    if len(graphs) == 1:
-        return [LoadedGraph(str(file), graphs[0], seconds)]
-    return [LoadedGraph(f"{file}[{number}]", graph, seconds) for number, graph in enumerate(graphs)]

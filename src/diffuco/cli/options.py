@@ -28,6 +28,13 @@ class DecodeName(StrEnum):
     CE_ST = "ce-st"
 
 
+class BatchEngine(StrEnum):
+    """Where the graphs of a long solve are solved."""
+
+    LOCAL = "local"
+    RAY = "ray"
+
+
 Problem = Annotated[ProblemName, typer.Argument(metavar="PROBLEM", help="What to solve.")]
 Format = Annotated[
     str | None, typer.Option("--format", help="Format of the graph files.", show_default="told by the suffix")

@@ -1,16 +1,25 @@
-"""Where `diffuco solve` puts solutions: the table it prints and the names of the files it writes."""
+"""Where `diffuco solve` puts solutions: the record and the table it prints, the names of the files it writes."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diffuco.cli.console import make_folder, print_result
-from diffuco.cli.inputs import Inputs
+from diffuco.cli.inputs import Inputs, LoadedGraph
 from diffuco.errors import InputError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from diffuco.solution import Solution
+
 MAX_LABEL_CHARACTERS = 300
+
+
+def as_record(loaded: LoadedGraph, solution: "Solution") -> dict[str, Any]:
+    """What `--json` prints: the file as the user named it, and reading it counted as loading."""
+    record = solution.to_dict() | {"file": loaded.file}
+    record["seconds"] = record["seconds"] | {"load": record["seconds"]["load"] + loaded.seconds}
+    return record
 
 
 def solution_paths(inputs: Inputs, output: Path) -> list[Path]:

@@ -7,23 +7,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diffuco.cli import options
-from diffuco.cli.console import make_folder, print_json, print_note, progress_bar
+from diffuco.cli.batches import FileSolver, solve_files
+from diffuco.cli.console import make_folder, print_json, print_note, print_result, progress_bar
 from diffuco.cli.inputs import Inputs, LoadedGraph, load_inputs
-from diffuco.cli.outputs import print_solutions, solution_paths
+from diffuco.cli.outputs import as_record, print_solutions, solution_paths
 from diffuco.errors import InputError
+from diffuco.solution_log import SUFFIXES
 
 if TYPE_CHECKING:
     from diffuco.graphs.graph import Graph
+    from diffuco.model.checkpoint import Checkpoint
     from diffuco.solution import Solution
     from diffuco.solver import Solver
 
 EXIT_BAD_INPUT = 2
 OUTPUT_HELP = (
-    "Write the solution to this file, as JSON if it ends in .json; of several graphs, one each in this folder."
+    "Write the solution to this file, as JSON if it ends in .json; of several graphs, one each in this folder, or all "
+    "in a file that ends in .jsonl or .parquet. Such a file is continued where a run was stopped."
 )
-
-
 METHOD_HELP = "How to solve: auto, or what `diffuco methods` lists; options of models ask for a model instead."
+ENGINE_HELP = "Where to solve: here, or on the workers of a Ray cluster, with --output to a .jsonl or .parquet file."
 
 
 def add_to(app: typer.Typer) -> None:
@@ -36,6 +39,7 @@ def add_to(app: typer.Typer) -> None:
             "diffuco solve mds graphs/ --output solutions/ --json > solutions.json",
             "gunzip -c graph.gr.gz | diffuco solve mvc - --format pace --plot graph.png",
             "diffuco solve mis graph.clq --method rlsa --time-limit 2",
+            "diffuco solve mis graphs/ --engine ray --output solutions.jsonl",
         )
     )(solve)
 
@@ -58,6 +62,7 @@ def solve(
     seed: options.Seed = 0,
     device: options.Device = "auto",
     as_json: options.Json = False,
+    engine: Annotated[options.BatchEngine, typer.Option(help=ENGINE_HELP)] = options.BatchEngine.LOCAL,
 ) -> None:
     """Find a good solution of each graph.
 
@@ -70,6 +75,15 @@ def solve(
     sweeps = options.num_sweeps(refine)
     if method is not None:
         _check_method(method, problem, time_limit)
+    settings: dict[str, Any] = {"samples": samples, "step_factor": step_factor, "token_size": token_size}
+    settings |= {"decode": decode.value, "refine": sweeps}
+    if engine is options.BatchEngine.RAY or _is_log(output):
+        solver = FileSolver(
+            *(problem.value, method, _load(problem, model), settings, seed, device, time_limit, file_format)
+        )
+        summary, num_bad = solve_files(files, _log_path(output, plot), solver, engine)
+        print_json(summary) if as_json else print_result(_summary_line(summary))
+        raise typer.Exit(EXIT_BAD_INPUT if num_bad else 0)
     inputs = load_inputs(files, file_format)
     if inputs.graphs:
         # Whatever would make writing fail is found before the work, not after it.
@@ -78,12 +92,10 @@ def solve(
         if method is not None:
             solutions = _solve_with(method, problem, inputs, seed=seed, device=device, time_limit=time_limit)
         else:
-            settings: dict[str, Any] = {"samples": samples, "step_factor": step_factor, "token_size": token_size}
-            settings |= {"decode": decode.value, "refine": sweeps, "seed": seed}
-            solutions = _solve_with_models(problem, model, inputs, settings, device)
+            solutions = _solve_with_models(problem, model, inputs, settings | {"seed": seed}, device)
         if method == "auto":
             _explain(problem, solutions, device)
-        records = [_record(*pair) for pair in zip(inputs.graphs, solutions, strict=True)]
+        records = [as_record(*pair) for pair in zip(inputs.graphs, solutions, strict=True)]
         _write_files(solutions, records, paths, plot)
         if as_json:
             print_json(records[0] if inputs.is_single else records)
@@ -92,6 +104,32 @@ def solve(
             print_solutions(records, title, num_samples=samples if method is None else None)
     if inputs.num_bad:
         raise typer.Exit(EXIT_BAD_INPUT)
+
+
+def _is_log(output: Path | None) -> bool:
+    return output is not None and output.suffix.lower() in SUFFIXES
+
+
+def _log_path(output: Path | None, plot: Path | None) -> Path:
+    """Where many solutions go; what does not go together is refused."""
+    if output is None or not _is_log(output):
+        raise InputError("--engine ray writes all solutions to one file; give --output FILE.jsonl or FILE.parquet")
+    if plot is not None:
+        raise InputError(f"--plot draws one graph; it excludes --output {output} and --engine ray")
+    return output
+
+
+def _load(problem: str, model: str | None) -> "Checkpoint | None":
+    """The model that is asked for, once for all workers."""
+    from diffuco.solver import Solver
+
+    return Solver(problem, model, device="cpu").checkpoint if model is not None else None
+
+
+def _summary_line(summary: dict[str, Any]) -> str:
+    line = f"{summary['graphs']} graphs in {summary['output']}, {summary['solved']} of them solved now"
+    details = [f"{summary[name]} {name}" for name in ("optimal", "infeasible") if summary[name]]
+    return f"{line} ({', '.join(details)})" if details else line
 
 
 def _title(problem: str, kind: str, records: list[dict[str, Any]]) -> str:
@@ -104,8 +142,8 @@ def _title(problem: str, kind: str, records: list[dict[str, Any]]) -> str:
 def _explain(problem: str, solutions: list["Solution"], device: str) -> None:
     """Say how the method auto found each solution, and why so."""
     from diffuco.baselines.methods.automatic import searchers
+    from diffuco.devices import pick_device
     from diffuco.problems import get_problem
-    from diffuco.solver import pick_device
 
     reasons = [f"proven optimal by {solution.model}" for solution in solutions if solution.optimal]
     rest = [solution.graph for solution in solutions if not solution.optimal]
@@ -129,7 +167,7 @@ def _check_plot(inputs: Inputs, plot: Path | None) -> None:
 def _solve_with_models(
     problem: str, model: str | None, inputs: Inputs, settings: dict[str, Any], device: str
 ) -> list["Solution"]:
-    from diffuco.solver import solvers_for
+    from diffuco.solving import solvers_for
 
     graphs = [loaded.graph for loaded in inputs.graphs]
     if model is None:
@@ -191,13 +229,6 @@ def _solve_with(
             time_limit_s=time_limit,
             on_solved=lambda done: bar.update(task, completed=done),
         )
-
-
-def _record(loaded: LoadedGraph, solution: "Solution") -> dict[str, Any]:
-    """What `--json` prints: the file as the user named it, and reading it counted as loading."""
-    record = solution.to_dict() | {"file": loaded.file}
-    record["seconds"] = record["seconds"] | {"load": record["seconds"]["load"] + loaded.seconds}
-    return record
 
 
 def _write_files(
