@@ -12,7 +12,20 @@ from typing import Any
 import typer
 
 from diffuco import __version__
-from diffuco.cli import check, compare, doctor, evaluate, generate, methods, models, reference, reproduce, solve, train
+from diffuco.cli import (
+    check,
+    compare,
+    doctor,
+    evaluate,
+    generate,
+    methods,
+    models,
+    reference,
+    reproduce,
+    serve,
+    solve,
+    train,
+)
 from diffuco.cli.console import one_line_warnings, print_error
 from diffuco.cli.options import examples
 from diffuco.errors import InputError
@@ -32,7 +45,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=examples("diffuco solve mis graph.clq", "diffuco solve max-cut G1.txt --json", "diffuco models"),
 )
-for module in (solve, train, evaluate, compare, reference, reproduce, generate, check, models, methods, doctor):
+COMMANDS = (solve, train, evaluate, compare, reference, reproduce, generate, check, serve, models, methods, doctor)
+for module in COMMANDS:
     module.add_to(app)
 
 

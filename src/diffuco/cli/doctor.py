@@ -17,6 +17,7 @@ OPTIONAL = {
     "networkx": "networkx",
     "ortools": "exact",
     "dwave-samplers": "dwave",
+    "fastapi": "serve",
 }
 """Package and the extra of diffuco that installs it."""
 

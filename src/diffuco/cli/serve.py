@@ -1,0 +1,89 @@
+"""`diffuco serve`: a page to watch the diffusion, and an HTTP API."""
+
+import socket
+import sys
+from typing import Annotated
+
+import typer
+
+from diffuco.cli.console import print_note, print_result
+from diffuco.cli.options import Device, examples
+from diffuco.errors import InputError
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+Model = Annotated[
+    list[str] | None, typer.Option("--model", help="Path of a model beside the shipped ones; may be given again.")
+]
+Host = Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 lets others reach it.")]
+Port = Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)]
+MaxNodes = Annotated[int, typer.Option(help="Largest graph that is accepted.", min=1)]
+MaxSamples = Annotated[int, typer.Option(help="Samples that a request may ask for.", min=1)]
+MaxWaiting = Annotated[int, typer.Option(help="Requests that may wait; more are answered with 429.", min=1)]
+MaxBody = Annotated[int, typer.Option(help="Largest request, in MiB.", min=1)]
+MaxSeconds = Annotated[float, typer.Option(help="Time a request may take, waiting included.", min=0.1)]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command(
+        epilog=examples(
+            "diffuco serve",
+            "diffuco serve --port 8080 --model runs/mine/best.safetensors",
+            "diffuco serve --host 0.0.0.0 --max-nodes 2000 --max-seconds 20",
+            'curl localhost:8000/api/solve --json \'{"problem": "mis", "graph": {"kind": "ba"}}\'',
+        )
+    )(serve)
+
+
+def serve(
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    model: Model = None,
+    device: Device = "auto",
+    max_nodes: MaxNodes = 5_000,
+    max_samples: MaxSamples = 32,
+    max_waiting: MaxWaiting = 256,
+    max_body: MaxBody = 8,
+    max_seconds: MaxSeconds = 60.0,
+) -> None:
+    """Serve a page on which the reverse diffusion can be watched, and an HTTP API to solve graphs.
+
+    Only this machine can reach it unless --host says otherwise. There is no login: before it is opened to others, put
+    it behind something that has one.
+    """
+    try:
+        import uvicorn
+
+        from diffuco.web.app import create_app
+    except ImportError as error:
+        if error.name is not None and error.name.startswith("diffuco"):
+            raise
+        raise InputError(f"serving needs {error.name}; pip install 'diffuco[serve]'") from None
+    from diffuco.web.limits import Limits
+
+    limits = Limits(
+        max_nodes=max_nodes,
+        max_samples=max_samples,
+        max_waiting=max_waiting,
+        max_body_bytes=max_body * 2**20,
+        max_seconds=max_seconds,
+    )
+    app = create_app(limits, models=model or [], device=device)
+    listener = _listen(host, port)
+    shown = f"[{host}]" if ":" in host else host
+    print_result(f"diffuco is at http://{shown}:{listener.getsockname()[1]} (stop with Ctrl+C)")
+    sys.stdout.flush()
+    if host not in LOOPBACK:
+        print_note("others can reach this address, and there is no login")
+    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)
+    with listener:
+        uvicorn.Server(config).run([listener])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A socket on this address, so that a port that is taken is told before anything else."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        raise InputError(f"cannot listen on {host} port {port} ({error.strerror or error}); try another") from None

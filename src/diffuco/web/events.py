@@ -1,0 +1,103 @@
+"""A solve as server-sent events: every reverse step when it is taken, then the answer."""
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import anyio.to_thread
+import numpy as np
+from numpy.typing import NDArray
+
+from diffuco.diffusion.reverse import ReverseStep
+from diffuco.errors import InputError
+from diffuco.graphs.batch import Batch
+from diffuco.problems import Problem
+from diffuco.solution import Solution
+from diffuco.streaming import streamed_step
+from diffuco.web.batching import DeviceQueue, Job, Solved
+from diffuco.web.limits import too_slow
+
+HEARTBEAT_S = 5.0
+"""A stream with nothing to say is kept alive, and a client that has gone is noticed."""
+DESCRIPTION = (
+    "Server-sent events: `start` {num_steps, samples, model, ahead}, one `step` {index, states, energies} for the "
+    "noise and every reverse step, then `solution`, the answer with `states` and `chosen`; or `error` {error}. "
+    "`states` are the bits of every sample, most significant first, in base64."
+)
+
+Content = dict[str, Any]
+
+
+class JobEvents:
+    """The events of one job; made on the event loop, filled by the thread of the device."""
+
+    def __init__(self, job: Job, problem: Problem, num_steps: int) -> None:
+        self.job, self.problem, self.num_steps = job, problem, num_steps
+        self.loop = asyncio.get_running_loop()
+        self.waiting: asyncio.Queue[Content | None] = asyncio.Queue()
+        self.num_taken = 0
+        job.on_step = self._on_step
+        job.result.add_done_callback(lambda _: self._put(None))
+
+    async def tell(
+        self, queue: DeviceQueue, max_seconds: float, ahead: int, last: Callable[[Solved], Content]
+    ) -> AsyncIterator[str]:
+        """The events as text, until the job is solved; whoever stops listening ends the job."""
+        ends = self.loop.time() + max_seconds
+        options = self.job.options
+        start = {"num_steps": self.num_steps, "samples": options.samples, "model": options.model, "ahead": ahead}
+        try:
+            yield as_text("start", start)
+            while (left := ends - self.loop.time()) > 0:
+                try:
+                    step = await asyncio.wait_for(self.waiting.get(), min(HEARTBEAT_S, left))
+                except TimeoutError:
+                    yield ": still here\n\n"
+                    continue
+                if step is None:
+                    solved = self.job.result.result()
+                    yield as_text("solution", await anyio.to_thread.run_sync(last, solved))
+                    queue.metrics.solved.labels(solved.solution.problem).inc()
+                    return
+                yield as_text("step", step)
+            yield as_text("error", {"error": too_slow(max_seconds).reason})
+        except InputError as error:
+            yield as_text("error", {"error": str(error)})
+        finally:
+            if not self.job.result.done():
+                queue.abandon(self.job)
+
+    def _on_step(self, batch: Batch, step: ReverseStep) -> None:
+        for x in [step.x, step.next_x] if self.num_taken == 0 else [step.next_x]:
+            shown = streamed_step(self.problem, batch, x, index=self.num_taken, num_steps=self.num_steps)
+            energies = shown.energies.tolist()
+            self._put({"index": shown.index, "states": packed(shown.states), "energies": energies})
+            self.num_taken += 1
+
+    def _put(self, event: Content | None) -> None:
+        self.loop.call_soon_threadsafe(self.waiting.put_nowait, event)
+
+
+def shown_states(solution: Solution) -> Content:
+    """How all samples came out, and which nodes are the answer."""
+    return {"states": packed(solution.states), "chosen": packed(solution.chosen[:, None])[0]}
+
+
+def packed(states: NDArray[np.bool_]) -> list[str]:
+    """Of each sample, the states of the nodes as bits, most significant first, in base64. [num_nodes, S].
+
+    >>> packed(np.array([[True], [False], [True]]))
+    ['oA==']
+    """
+    return [base64.b64encode(row.tobytes()).decode() for row in np.packbits(states.T, axis=1)]
+
+
+def as_text(kind: str, content: Content) -> str:
+    """One event.
+
+    >>> as_text("error", {"error": "no"})
+    'event: error\\ndata: {"error": "no"}\\n\\n'
+    """
+    return f"event: {kind}\ndata: {json.dumps(content, allow_nan=False)}\n\n"

@@ -1,0 +1,74 @@
+"""What every request passes first: the size and the speed of its body, the headers of its answer, a count."""
+
+import asyncio
+from collections.abc import MutableMapping
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from diffuco.web.limits import Limits, RefusalError
+from diffuco.web.metrics import Metrics
+
+HEADERS = [
+    # The page needs nothing from elsewhere; so the browser shall not load anything from there.
+    (
+        b"content-security-policy",
+        b"default-src 'self'; img-src 'self' data: blob:; base-uri 'none'; form-action 'none'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+]
+
+
+class BodyLimit:
+    """Refuses a body that is too large or too slow, without keeping what is too much."""
+
+    def __init__(self, app: ASGIApp, limits: Limits) -> None:
+        self.app, self.limits = app, limits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Count the body while it is read."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        most, size, is_complete = self.limits.max_body_bytes, 0, False
+        declared = dict(scope["headers"]).get(b"content-length", b"0")
+        too_large = RefusalError(413, f"the body has more than {most} bytes; send a smaller graph")
+
+        async def counted() -> Message:
+            nonlocal size, is_complete
+            if is_complete:
+                return await receive()
+            if declared.isdigit() and int(declared) > most:
+                raise too_large
+            try:
+                message = await asyncio.wait_for(receive(), self.limits.max_seconds)
+            except TimeoutError:
+                raise RefusalError(408, "the body did not arrive in time; send it at once") from None
+            size += len(message.get("body", b""))
+            is_complete = not message.get("more_body", False)
+            if size > most:
+                raise too_large
+            return message
+
+        await self.app(scope, counted, send)
+
+
+class Envelope:
+    """Adds the headers that keep browsers safe, and counts answers by address and status."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self.app, self.metrics = app, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Watch the start of the answer."""
+
+        async def watched(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", []), *HEADERS]
+                # Only addresses that exist, or anybody could make new counters.
+                path = getattr(scope.get("route"), "path", "other")
+                self.metrics.requests.labels(path, str(message["status"])).inc()
+            await send(message)
+
+        await self.app(scope, receive, watched if scope["type"] == "http" else send)

@@ -1,0 +1,198 @@
+"""What clients and the server say to each other; the OpenAPI description is made of these classes."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+MAX_SEED = 2**53 - 1
+"""Largest whole number that JavaScript holds exactly."""
+
+ProblemName = Literal["mis", "mvc", "max-clique", "max-cut", "mds", "qubo"]
+Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
+Index = Annotated[int, Field(ge=0, le=2**31 - 2)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class Message(BaseModel):
+    """Refuses fields it does not know, so that a misspelt option is not silently ignored."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class GraphText(Message):
+    """The content of a graph file."""
+
+    kind: Literal["text"]
+    text: str = Field(examples=["p edge 3 2\ne 1 2\ne 2 3\n"])
+    name: str = Field("graph.txt", max_length=200, description="Its suffix tells the format.", examples=["path.clq"])
+    format: str | None = Field(None, max_length=40, description="A name from `formats` of /api/about.")
+
+
+class GraphEdges(Message):
+    """Pairs of node numbers, from 0."""
+
+    kind: Literal["edges"]
+    edges: list[tuple[Index, Index]] = Field(examples=[[[0, 1], [1, 2]]])
+    num_nodes: Index | None = Field(None, description="The largest number plus one unless given.")
+    edge_weights: list[Finite] | None = None
+    node_weights: list[Finite] | None = None
+
+
+class RbGraph(Message):
+    """Model RB: cliques with random edges between them."""
+
+    kind: Literal["rb"]
+    num_cliques: int = Field(12, ge=2, le=10_000)
+    clique_size: int = Field(7, ge=2, le=10_000)
+    tightness: Finite = Field(0.5, gt=0, le=1)
+    seed: Seed = 0
+
+
+class BaGraph(Message):
+    """Barabási-Albert: every new node joins older ones, preferring those with many neighbours."""
+
+    kind: Literal["ba"]
+    num_nodes: int = Field(200, ge=2, le=1_000_000)
+    attachments: int = Field(4, ge=1, le=1_000)
+    seed: Seed = 0
+
+
+class ErGraph(Message):
+    """Erdős-Rényi: every pair of nodes is an edge with the same probability."""
+
+    kind: Literal["er"]
+    num_nodes: int = Field(100, ge=1, le=1_000_000)
+    edge_probability: Finite = Field(0.05, ge=0, le=1)
+    seed: Seed = 0
+
+
+class RandomQubo(Message):
+    """A QUBO with whole coefficients from -100 to 100."""
+
+    kind: Literal["random-qubo"]
+    num_nodes: int = Field(100, ge=1, le=1_000_000)
+    density: Finite = Field(0.1, ge=0, le=1)
+    seed: Seed = 0
+
+
+GraphSource = Annotated[GraphText | GraphEdges | RbGraph | BaGraph | ErGraph | RandomQubo, Field(discriminator="kind")]
+
+
+class GraphRequest(Message):
+    """A graph to look at."""
+
+    graph: GraphSource
+
+
+class SolveRequest(GraphRequest):
+    """A graph to solve."""
+
+    problem: ProblemName
+    model: str | None = Field(None, max_length=200, description="A name from /api/models; by the graph unless given.")
+    samples: int = Field(8, ge=1, le=10_000, description="Solutions drawn; the best is the answer.")
+    step_factor: int = Field(3, ge=1, le=1_000, description="Times each diffusion step is taken.")
+    refine: int | None = Field(
+        None,
+        ge=0,
+        le=1_000_000,
+        description="Sweeps of annealing from every sample: as many as suit the graph; 0 none.",
+    )
+    seed: Seed | None = Field(
+        None,
+        description="A request with a seed is solved alone and can be repeated; others are solved together.",
+    )
+
+
+class GraphShown(Message):
+    """A graph as it is drawn."""
+
+    name: str
+    nodes: int
+    edges: list[int] = Field(description="Ends of all edges one after the other: u0, v0, u1, v1, ...")
+    edge_weights: list[float] | None
+    labels: list[int | str] | None = Field(description="None where node i is called i.")
+    density: float
+    notes: list[str] = Field(description="What was dropped or ignored.")
+
+
+class Greedy(Message):
+    """What a greedy heuristic finds on the same graph, to compare with."""
+
+    objective: float
+    feasible: bool
+    comparison: Literal["better", "equal", "worse"] = Field(description="The answer, seen from the greedy one.")
+
+
+class Answer(Message):
+    """The best solution found; objective and feasibility are computed from the graph by an independent check."""
+
+    problem: ProblemName
+    file: str
+    nodes: int
+    edges: int
+    objective: float
+    feasible: bool
+    violations: int
+    optimal: bool = Field(description="Whether it is proven to be optimal; a sample never is.")
+    solution: list[int | str] = Field(description="Labels of the chosen nodes; for a cut, one of its sides.")
+    energies: list[float] = Field(description="H of every sample, decoded and refined.")
+    objectives: list[float]
+    sweeps: int
+    seconds: dict[str, float]
+    model: str
+    seed: int | None
+    solved_together: int = Field(description="Requests in the same batch.")
+    greedy: Greedy
+    notes: list[str]
+
+
+class ModelCard(Message):
+    """A model that requests may name."""
+
+    name: str
+    problem: ProblemName
+    trained_on: str
+    choose_it_for: str
+    gap: str | None = Field(description="Measured mean gap of its samples to the best known solutions.")
+
+
+class Models(Message):
+    """All models of this server."""
+
+    models: list[ModelCard]
+
+
+class About(Message):
+    """What this server can do."""
+
+    version: str
+    device: str
+    limits: dict[str, float]
+    problems: dict[ProblemName, str]
+    senses: dict[ProblemName, Literal["min", "max"]]
+    formats: dict[str, list[str]] = Field(description="Names of text formats and the suffixes that tell them.")
+
+
+class Health(Message):
+    """That the server is there."""
+
+    status: Literal["ok"]
+    waiting: int
+
+
+class Refused(Message):
+    """Why a request was not served, and what to do."""
+
+    error: str
+
+
+def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Descriptions of the ways in which an address may refuse."""
+    reasons = {
+        400: "The body is no JSON.",
+        408: "It took longer than the server allows.",
+        413: "The body is too large.",
+        422: "The graph or an option cannot be used.",
+        429: "Too many requests are waiting; `Retry-After` says for how many seconds to stay away.",
+    }
+    return {status: {"model": Refused, "description": reasons[status]} for status in statuses}

@@ -1,0 +1,236 @@
+"""From a message to a graph, a model and an answer; knows nothing of HTTP.
+
+Nothing in a request is ever used as a path: texts are parsed in memory, models are named from a fixed list.
+"""
+
+import math
+import threading
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, assert_never
+
+import numpy as np
+
+from diffuco import __version__
+from diffuco.baselines.methods import solve_with
+from diffuco.devices import pick_device
+from diffuco.errors import InputError
+from diffuco.files import finite
+from diffuco.graphs.formats import TEXT_FORMATS, parse_graph
+from diffuco.graphs.generate import ba_graph, er_graph, random_qubo, rb_graph
+from diffuco.graphs.graph import Graph, GraphWarning
+from diffuco.pretrained import choose_model, list_models, load_model
+from diffuco.pretrained.cards import measured, trained_on, when_to_choose
+from diffuco.problems import all_problems, get_problem
+from diffuco.solution import as_count
+from diffuco.solver import Solver
+from diffuco.web import messages
+from diffuco.web.batching import Options, Solved
+from diffuco.web.limits import Limits, RefusalError
+
+
+@dataclass(frozen=True)
+class ReadGraph:
+    """The graph of a request."""
+
+    graph: Graph
+    notes: list[str]
+    """What was dropped or ignored."""
+
+
+class Service:
+    """The models of a server and what it makes of requests; safe to use from several threads."""
+
+    def __init__(self, limits: Limits, models: Sequence[str] = (), device: str = "auto") -> None:
+        self.limits = limits
+        self.device = pick_device(device)
+        self.cards = {card["name"]: card for card in list_models()}
+        self._paths = {name: name for name in self.cards}
+        self._own_defaults: dict[str, str] = {}
+        self._solvers: dict[str, Solver] = {}
+        self._loading, self._reading = threading.Lock(), threading.Lock()
+        for path in models:
+            self._add_own_model(path)
+
+    def read_graph(self, source: messages.GraphSource) -> ReadGraph:
+        """The graph that a message describes; one that is too large is refused, before it is made if possible."""
+        # Python collects warnings in one place for all threads.
+        with self._reading, warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", GraphWarning)
+            graph = self._make_graph(source)
+        self._check_size(graph.num_nodes, graph.num_edges)
+        return ReadGraph(graph, [str(warning.message) for warning in caught])
+
+    def options(self, request: messages.SolveRequest, graph: Graph) -> Options:
+        """The model and the settings for a request; what the server does not allow is refused."""
+        limits = self.limits
+        for name, value, most in (
+            ("samples", request.samples, limits.max_samples),
+            ("step_factor", request.step_factor, limits.max_step_factor),
+            ("refine", request.refine or 0, limits.max_sweeps),
+        ):
+            if value > most:
+                raise RefusalError(422, f"{name} is {value}; this server allows {most}")
+        return Options(self._choose(request, graph), request.samples, request.step_factor, request.refine)
+
+    def num_steps(self, options: Options) -> int:
+        """Reverse steps that a request will take."""
+        return options.step_factor * int(self.cards[options.model]["model"]["num_steps"])
+
+    def relevant(self, problem: str, read: ReadGraph) -> ReadGraph:
+        """The graph without weights that the problem does not know, and a note that says so."""
+        graph = read.graph
+        if get_problem(problem).uses_weights or (graph.edge_weights is None and graph.node_weights is None):
+            return read
+        note = f"{problem} ignores the weights in {graph.name or 'the graph'}"
+        return ReadGraph(replace(graph, edge_weights=None, node_weights=None), [*read.notes, note])
+
+    def answer(self, request: messages.SolveRequest, read: ReadGraph, solved: Solved) -> dict[str, Any]:
+        """The answer to a request: what `diffuco solve --json` prints, and the comparison with greedy."""
+        record = solved.solution.to_dict()
+        (greedy,) = solve_with("greedy", request.problem, [read.graph], device="cpu")
+        sign = 1 if get_problem(request.problem).sense == "max" else -1
+        gain = sign * (solved.solution.objective - greedy.objective)
+        if not math.isclose(solved.solution.objective, greedy.objective, rel_tol=1e-9, abs_tol=1e-9):
+            comparison = "better" if gain > 0 else "worse"
+        else:
+            comparison = "equal"
+        record["seconds"] = {"wait": solved.waited_s} | {k: v for k, v in record["seconds"].items() if k != "load"}
+        record |= {
+            "model": self._public_name(record["model"]),
+            "seed": request.seed,
+            "solved_together": solved.solved_together,
+            "greedy": {
+                "objective": as_count(greedy.objective),
+                "feasible": greedy.feasible,
+                "comparison": comparison,
+            },
+            "notes": read.notes,
+        }
+        return dict(finite(record))
+
+    def load_solver(self, name: str) -> Solver:
+        """The solver with a model, loaded when first needed."""
+        with self._loading:
+            if name not in self._solvers:
+                self._solvers[name] = Solver(self.cards[name]["problem"], self._paths[name], device=str(self.device))
+            return self._solvers[name]
+
+    @cached_property
+    def about(self) -> dict[str, Any]:
+        """What this server can do."""
+        return {
+            "version": __version__,
+            "device": str(self.device),
+            "limits": asdict(self.limits),
+            "problems": {problem.name: problem.title for problem in all_problems()},
+            "senses": {problem.name: problem.sense for problem in all_problems()},
+            "formats": {known.name: list(known.suffixes) for known in TEXT_FORMATS},
+        }
+
+    @cached_property
+    def models(self) -> dict[str, Any]:
+        """The models that requests may name."""
+        return {"models": [_shown_card(card) for card in self.cards.values()]}
+
+    def _add_own_model(self, path: str) -> None:
+        checkpoint = load_model(path)
+        name = Path(path).stem
+        if name in self.cards:
+            raise InputError(f"{path}: there is a model '{name}' already; rename the file")
+        shape = asdict(checkpoint.model.config)
+        self.cards[name] = {"name": name, "problem": checkpoint.problem, "model": shape} | checkpoint.card
+        self._paths[name] = path
+        self._own_defaults.setdefault(checkpoint.problem, name)
+
+    def _public_name(self, name: str) -> str:
+        """The name of a model of the user's, whose path is nobody's business."""
+        return next((public for public, path in self._paths.items() if path == name), name)
+
+    def _choose(self, request: messages.SolveRequest, graph: Graph) -> str:
+        if request.model is None:
+            own = self._own_defaults.get(request.problem)
+            return own or choose_model(request.problem, [graph], cards=list(self.cards.values())).name
+        if request.model not in self.cards:
+            raise RefusalError(422, "there is no such model; GET /api/models lists them")
+        problem = self.cards[request.model]["problem"]
+        if problem != request.problem:
+            raise RefusalError(422, f"model '{request.model}' was trained for {problem}, not {request.problem}")
+        return request.model
+
+    def _make_graph(self, source: messages.GraphSource) -> Graph:
+        match source:
+            case messages.GraphText():
+                return parse_graph(source.text, source.name, source.format, max_nodes=self.limits.max_nodes)
+            case messages.GraphEdges():
+                pairs = np.array(source.edges, dtype=np.int64).reshape(-1, 2)
+                self._check_size(max(source.num_nodes or 0, int(pairs.max(initial=-1)) + 1), len(pairs))
+                return Graph.from_edges(
+                    pairs, source.num_nodes, edge_weights=source.edge_weights, node_weights=source.node_weights
+                )
+            case messages.RbGraph():
+                self._check_size(source.num_cliques * source.clique_size, _rb_edges(source))
+                rng, name = np.random.default_rng(source.seed), f"rb-{source.num_cliques}x{source.clique_size}"
+                return replace(rb_graph(source.num_cliques, source.clique_size, source.tightness, rng), name=name)
+            case messages.BaGraph():
+                self._check_size(source.num_nodes, source.num_nodes * source.attachments)
+                rng = np.random.default_rng(source.seed)
+                return replace(ba_graph(source.num_nodes, source.attachments, rng), name=f"ba-{source.num_nodes}")
+            case messages.ErGraph():
+                self._check_size(source.num_nodes, source.edge_probability * source.num_nodes**2 / 2)
+                rng = np.random.default_rng(source.seed)
+                return replace(er_graph(source.num_nodes, source.edge_probability, rng), name=f"er-{source.num_nodes}")
+            case messages.RandomQubo():
+                self._check_size(source.num_nodes, source.density * source.num_nodes**2 / 2)
+                rng = np.random.default_rng(source.seed)
+                return replace(random_qubo(source.num_nodes, source.density, rng), name=f"qubo-{source.num_nodes}")
+            case _:
+                assert_never(source)
+
+    def _check_size(self, num_nodes: int, num_edges: float) -> None:
+        for kind, count, most in (
+            ("nodes", num_nodes, self.limits.max_nodes),
+            ("edges", num_edges, self.limits.max_edges),
+        ):
+            if count > most:
+                raise RefusalError(422, f"{count:.0f} {kind}; this server solves graphs of at most {most}")
+
+
+def shown_graph(read: ReadGraph) -> dict[str, Any]:
+    """A graph as the page draws it."""
+    graph = read.graph
+    labels = None if graph.labels == range(graph.num_nodes) else [_plain(label) for label in graph.labels]
+    return {
+        "name": graph.name,
+        "nodes": graph.num_nodes,
+        "edges": graph.edges.ravel().tolist(),
+        "edge_weights": None if graph.edge_weights is None else graph.edge_weights.tolist(),
+        "labels": labels,
+        "density": graph.density,
+        "notes": read.notes,
+    }
+
+
+def _plain(label: object) -> int | str:
+    return label if isinstance(label, int | str) else str(label)
+
+
+def _rb_edges(source: messages.RbGraph) -> float:
+    """At most so many edges: those in the cliques and all that are drawn between them."""
+    k, p = source.clique_size, source.tightness
+    between = 0.0 if p == 1 else source.num_cliques * math.log(k) / -math.log1p(-p) * p * k**2
+    return source.num_cliques * k * (k - 1) / 2 + between
+
+
+def _shown_card(card: dict[str, Any]) -> dict[str, Any]:
+    found = measured(card)
+    return {
+        "name": card["name"],
+        "problem": card["problem"],
+        "trained_on": trained_on(card),
+        "choose_it_for": when_to_choose(card),
+        "gap": None if found is None else str(found),
+    }

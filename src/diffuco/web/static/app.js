@@ -1,0 +1,509 @@
+// The page: a graph, a problem, a solve that is watched while it runs and played again afterwards.
+
+import { bit, get, post, postForEvents, unpack } from "./api.js";
+import { compact, drawChart } from "./chart.js";
+import { PROBLEMS } from "./problems.js";
+import { GraphView, drawThumb } from "./view.js";
+
+const $ = (id) => document.getElementById(id);
+
+const GENERATORS = {
+  rb: { first: ["Cliques", "num_cliques", 12, 2], second: ["Nodes in each", "clique_size", 7, 2] },
+  ba: { first: ["Nodes", "num_nodes", 150, 2], second: ["Edges each", "attachments", 2, 1] },
+  er: { first: ["Nodes", "num_nodes", 120, 1], second: ["Edge probability", "edge_probability", 0.05, 0, 0.01] },
+  "random-qubo": { first: ["Variables", "num_nodes", 80, 1], second: ["Density", "density", 0.1, 0, 0.01] },
+};
+
+const state = {
+  about: null,
+  problem: "mis",
+  source: null, // what the server is told the graph is
+  isGeneratorChosen: false, // by hand, not by what suits the problem
+  graph: null,
+  positions: null,
+  frames: [], // the noise and the states after every step
+  decoded: null, // the last frame: the decoded and refined samples
+  answer: null,
+  numSteps: 0,
+  frame: 0,
+  selected: 0,
+  isPlaying: false,
+  solving: null, // AbortController of the solve that runs
+};
+
+const view = new GraphView($("graph"), showTip);
+let layoutWorker = null;
+let layoutId = 0;
+let graphRequest = 0;
+
+start();
+
+async function start() {
+  makeProblems();
+  chooseGenerator();
+  listen();
+  drawEnergies();
+  try {
+    state.about = await get("api/about");
+    describeServer();
+    await drawGraph();
+  } catch (error) {
+    say(error);
+  }
+}
+
+function describeServer() {
+  const { version, device, limits, formats } = state.about;
+  $("server").textContent = `diffuco ${version} on ${device}`;
+  const suffixes = Object.values(formats).flat();
+  $("formats").textContent = `${suffixes.join(" ")}, up to ${limits.max_nodes.toLocaleString("en")} nodes`;
+  $("file").accept = [...suffixes, ".gz"].join(",");
+  $("samples").max = limits.max_samples;
+  $("factor").max = limits.max_step_factor;
+}
+
+// --- what to solve ---------------------------------------------------------------------------------------------------
+
+function makeProblems() {
+  for (const [name, { short }] of Object.entries(PROBLEMS)) {
+    const label = document.createElement("label");
+    const input = Object.assign(document.createElement("input"), { type: "radio", name: "problem", value: name });
+    input.checked = name === state.problem;
+    input.addEventListener("change", () => chooseProblem(name));
+    label.append(input, short);
+    $("problems").append(label);
+  }
+  chooseProblem(state.problem);
+}
+
+function chooseProblem(name) {
+  state.problem = name;
+  $("explanation").textContent = PROBLEMS[name].text;
+  forgetSolve();
+  const { suits } = PROBLEMS[name];
+  // A QUBO lives on its coefficients, the others on edges alone.
+  const isWrongKind = (suits === "random-qubo") !== ($("generator").value === "random-qubo");
+  if (state.graph && state.source.kind !== "text" && (isWrongKind || (!state.isGeneratorChosen && suits !== $("generator").value))) {
+    $("generator").value = suits;
+    chooseGenerator();
+    drawGraph();
+  }
+}
+
+function chooseGenerator() {
+  const chosen = GENERATORS[$("generator").value];
+  for (const place of ["first", "second"]) {
+    const [text, , value, least, step] = chosen[place];
+    $(`${place}-label`).firstChild.textContent = text;
+    Object.assign($(place), { value, min: least, step: step ?? 1 });
+  }
+}
+
+function drawGraph() {
+  const kind = $("generator").value;
+  const source = { kind, seed: number("graph-seed") };
+  for (const place of ["first", "second"]) source[GENERATORS[kind][place][1]] = number(place);
+  return loadGraph(source);
+}
+
+async function readFile(file) {
+  try {
+    if (file.size > state.about.limits.max_body_bytes) throw new Error(`${file.name}: larger than this server accepts`);
+    const isPacked = /\.gz$/i.test(file.name);
+    const stream = isPacked ? file.stream().pipeThrough(new DecompressionStream("gzip")) : file.stream();
+    const text = await new Response(stream).text();
+    await loadGraph({ kind: "text", text, name: file.name });
+  } catch (error) {
+    say(error instanceof TypeError ? new Error(`${file.name}: the file cannot be unpacked`) : error);
+  }
+}
+
+async function loadGraph(source) {
+  const request = ++graphRequest;
+  say("");
+  busy("reading the graph");
+  try {
+    const shown = await post("api/graph", { graph: source });
+    if (request !== graphRequest) return;
+    state.source = source;
+    state.graph = {
+      name: shown.name || "graph",
+      numNodes: shown.nodes,
+      edges: Int32Array.from(shown.edges),
+      edgeWeights: shown.edge_weights,
+      labels: shown.labels,
+      density: shown.density,
+    };
+    view.show(state.graph);
+    forgetSolve();
+    layOut();
+    const count = (value, name) => `${value.toLocaleString("en")} ${name}${value === 1 ? "" : "s"}`;
+    const text = `${count(shown.nodes, "node")}, ${count(shown.edges.length / 2, "edge")}`;
+    $("about-graph").replaceChildren(bold(state.graph.name), ` ${text}`);
+    $("graph").setAttribute("aria-label", `Graph ${state.graph.name}: ${text}`);
+    $("solve").disabled = false;
+    if (shown.notes.length) say(shown.notes.join("; "), "note");
+  } catch (error) {
+    say(error);
+  } finally {
+    busy();
+  }
+}
+
+function layOut() {
+  layoutWorker?.terminate();
+  layoutWorker = new Worker("static/layout.js");
+  const id = ++layoutId;
+  layoutWorker.onmessage = ({ data }) => {
+    if (data.id !== layoutId) return;
+    state.positions = data.positions;
+    view.move(data.positions, data.isFinal);
+    if (data.isFinal) {
+      drawThumbs();
+      document.documentElement.dataset.layout = id; // for those who wait for the picture
+    }
+  };
+  layoutWorker.postMessage({ id, numNodes: state.graph.numNodes, edges: state.graph.edges });
+}
+
+// --- solving ---------------------------------------------------------------------------------------------------------
+
+async function solve() {
+  if (state.solving) {
+    state.solving.abort();
+    return;
+  }
+  forgetSolve();
+  const control = new AbortController();
+  state.solving = control;
+  $("solve").textContent = "Stop";
+  busy("waiting for the first step");
+  const body = {
+    problem: state.problem,
+    graph: state.source,
+    samples: number("samples"),
+    step_factor: number("factor"),
+    seed: number("seed"),
+    refine: $("refine").checked ? null : 0,
+  };
+  try {
+    await postForEvents("api/solve/stream", body, (kind, content) => take(kind, content, control), control.signal);
+    if (state.solving === control && !state.answer) throw new Error("the stream ended before the answer");
+  } catch (error) {
+    if (state.solving === control && error.name !== "AbortError") say(error);
+  } finally {
+    if (state.solving === control) {
+      state.solving = null;
+      $("solve").textContent = "Solve and watch";
+      busy();
+    }
+  }
+}
+
+function take(kind, content, control) {
+  if (state.solving !== control) return;
+  if (kind === "error") throw new Error(content.error);
+  if (kind === "start") {
+    state.numSteps = content.num_steps;
+    $("scrub").max = content.num_steps + 1;
+    makeThumbs(content.samples);
+    if (content.ahead) busy(`waiting, ${content.ahead} before you`);
+  }
+  if (kind === "step") {
+    state.frames.push({ states: content.states.map(unpack), energies: content.energies });
+    if (content.index === 0) {
+      busy();
+      for (const id of ["play", "back", "forward", "scrub"]) $(id).disabled = false;
+      showFrame(0);
+      play(true);
+    } else {
+      drawEnergies();
+    }
+  }
+  if (kind === "solution") {
+    state.answer = content;
+    state.decoded = { states: content.states.map(unpack), energies: content.energies };
+    drawEnergies();
+    if (!state.isPlaying) play(true);
+  }
+}
+
+/** Stop what runs and clear what was found. */
+function forgetSolve() {
+  state.solving?.abort();
+  state.solving = null;
+  $("solve").textContent = "Solve and watch";
+  play(false);
+  Object.assign(state, { frames: [], decoded: null, answer: null, numSteps: 0, frame: 0, selected: 0 });
+  for (const id of ["play", "back", "forward", "scrub"]) $(id).disabled = true;
+  Object.assign($("scrub"), { value: 0, max: 1 });
+  $("step").textContent = "not solved yet";
+  $("live").textContent = "";
+  $("thumbs").replaceChildren();
+  $("answer").replaceChildren(Object.assign(document.createElement("p"), { className: "hint", textContent: "The best sample, once the noise is gone." }));
+  delete document.documentElement.dataset.answer;
+  showLegend();
+  if (state.graph) view.setStates(state.problem, null);
+  drawEnergies();
+  busy();
+}
+
+// --- playing ---------------------------------------------------------------------------------------------------------
+
+const lastFrame = () => (state.decoded ? state.numSteps + 1 : state.frames.length - 1);
+const frameAt = (index) => (index > state.numSteps ? state.decoded : state.frames[index]);
+
+function play(isPlaying) {
+  state.isPlaying = isPlaying && state.frames.length > 0;
+  $("play").classList.toggle("playing", state.isPlaying);
+  $("play").setAttribute("aria-label", state.isPlaying ? "Pause" : "Play");
+  clearTimeout(play.timer);
+  if (state.isPlaying) play.timer = setTimeout(advance, 1000 / Number($("speed").value));
+}
+
+function advance() {
+  const isEnd = state.decoded && state.frame === lastFrame();
+  if (state.frame < lastFrame()) showFrame(state.frame + 1);
+  play(!isEnd && !(state.decoded && state.frame === lastFrame()));
+}
+
+function togglePlay() {
+  if (!state.isPlaying && state.decoded && state.frame === lastFrame()) showFrame(0);
+  play(!state.isPlaying);
+}
+
+function showFrame(index) {
+  state.frame = Math.max(0, Math.min(index, lastFrame()));
+  const isDecoded = state.frame > state.numSteps;
+  $("scrub").value = state.frame;
+  $("step").textContent = isDecoded ? "decoded" : state.frame === 0 ? "noise" : `step ${state.frame} of ${state.numSteps}`;
+  $("scrub").setAttribute("aria-valuetext", $("step").textContent);
+  if (isDecoded && !document.documentElement.dataset.answer) {
+    state.selected = bestSample();
+    showAnswer();
+  }
+  showStates();
+  drawThumbs();
+  drawEnergies();
+}
+
+function showStates() {
+  const frame = frameAt(state.frame);
+  const on = expand(frame.states[state.selected]);
+  const { broken } = view.setStates(state.problem, on);
+  const size = on.reduce((sum, value) => sum + value, 0);
+  const parts = [`energy ${compact(frame.energies[state.selected])}`, `${size} ${PROBLEMS[state.problem].on}`];
+  if (!["max-cut", "qubo"].includes(state.problem)) parts.push(`${broken} broken`);
+  $("live").textContent = parts.join(" · ");
+}
+
+function expand(bytes) {
+  return Uint8Array.from({ length: state.graph.numNodes }, (_, i) => bit(bytes, i));
+}
+
+/** The sample that became the answer. */
+function bestSample() {
+  return Math.max(0, state.answer.states.indexOf(state.answer.chosen));
+}
+
+function choose(sample) {
+  if (sample >= (state.frames[0]?.energies.length ?? 0)) return;
+  state.selected = sample;
+  showStates();
+  drawThumbs();
+  drawEnergies();
+}
+
+function makeThumbs(count) {
+  const thumbs = Array.from({ length: count }, (_, sample) => {
+    const thumb = document.createElement("button");
+    Object.assign(thumb, { type: "button", className: "thumb" });
+    thumb.setAttribute("role", "radio");
+    thumb.append(document.createElement("canvas"), document.createElement("span"));
+    thumb.addEventListener("click", () => choose(sample));
+    return thumb;
+  });
+  $("thumbs").replaceChildren(...thumbs);
+}
+
+function drawThumbs() {
+  const frame = frameAt(state.frame);
+  if (!frame) return;
+  [...$("thumbs").children].forEach((thumb, sample) => {
+    const isBest = state.answer && state.frame > state.numSteps && sample === bestSample();
+    const isSelected = sample === state.selected;
+    thumb.classList.toggle("best", Boolean(isBest));
+    thumb.setAttribute("aria-checked", isSelected);
+    thumb.tabIndex = isSelected ? 0 : -1;
+    thumb.lastChild.textContent = compact(frame.energies[sample]);
+    thumb.setAttribute("aria-label", `Sample ${sample + 1}, energy ${compact(frame.energies[sample])}${isBest ? ", the answer" : ""}`);
+    drawThumb(thumb.firstChild, state.positions, expand(frame.states[sample]), view.colours, state.problem === "max-cut");
+  });
+}
+
+function drawEnergies() {
+  const { frames, numSteps, decoded, frame, selected } = state;
+  drawChart($("chart"), { frames, numSteps, decoded, frame, selected });
+}
+
+// --- the answer ------------------------------------------------------------------------------------------------------
+
+function showAnswer() {
+  const { answer } = state;
+  const unit = PROBLEMS[state.problem].unit;
+  const value = document.createElement("p");
+  value.className = "value";
+  value.append(Object.assign(document.createElement("output"), { id: "objective", textContent: plain(answer.objective) }), ` ${unit}`);
+  const verdict = document.createElement("p");
+  verdict.id = "feasible";
+  verdict.className = answer.feasible ? "verdict good" : "verdict bad";
+  verdict.textContent = answer.feasible ? "feasible, checked independently" : `${answer.violations} constraints broken`;
+
+  const mean = answer.objectives.reduce((sum, one) => sum + one, 0) / answer.objectives.length;
+  const bars = document.createElement("dl");
+  bars.className = "bars";
+  const rows = [["diffuco", answer.objective, "ours"], ["mean sample", mean, ""], ["greedy", answer.greedy.objective, ""]];
+  const most = Math.max(...rows.map(([, one]) => Math.abs(one)), 1e-9);
+  for (const [name, one, kind] of rows) {
+    const bar = Object.assign(document.createElement("meter"), { min: 0, max: most, value: Math.abs(one), className: kind });
+    bar.setAttribute("aria-hidden", "true");
+    const cell = document.createElement("dd");
+    cell.append(bar, Object.assign(document.createElement("b"), { textContent: plain(Number(one.toFixed(2))) }));
+    bars.append(Object.assign(document.createElement("dt"), { textContent: name }), cell);
+  }
+  const words = { better: "better than greedy", equal: "as good as greedy", worse: "not as good as greedy" };
+  const comparison = document.createElement("p");
+  comparison.id = "comparison";
+  comparison.className = `tag ${answer.greedy.comparison}`;
+  comparison.textContent = words[answer.greedy.comparison];
+
+  const seconds = Object.values(answer.seconds).reduce((sum, one) => sum + one, 0);
+  const facts = document.createElement("p");
+  facts.className = "hint";
+  facts.textContent = `model ${answer.model}, ${answer.objectives.length} samples, ${seconds.toFixed(1)} s`;
+
+  const actions = document.createElement("p");
+  actions.className = "actions";
+  const { states, chosen, ...record } = answer;
+  actions.append(
+    button("Download JSON", () => save(new Blob([JSON.stringify(record, null, 1)], { type: "application/json" }), "json")),
+    button("Picture", async () => save(await view.png(), "png")),
+    button("Copy nodes", async (event) => {
+      await navigator.clipboard.writeText(answer.solution.join("\n"));
+      event.target.textContent = "Copied";
+    }),
+  );
+  $("answer").replaceChildren(value, verdict, comparison, bars, facts, actions);
+  document.documentElement.dataset.answer = answer.objective; // for those who wait for it
+}
+
+function save(blob, suffix) {
+  const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(blob), download: `${state.graph.name}-${state.problem}.${suffix}` });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
+function button(text, onClick) {
+  const made = Object.assign(document.createElement("button"), { type: "button", textContent: text });
+  made.addEventListener("click", onClick);
+  return made;
+}
+
+// --- small things ----------------------------------------------------------------------------------------------------
+
+const number = (id) => Number($(id).value);
+const plain = (value) => value.toLocaleString("en", { maximumFractionDigits: 2 }).replace("-", "−");
+const bold = (text) => Object.assign(document.createElement("b"), { textContent: text });
+
+function say(message, kind = "problem") {
+  $("message").textContent = message.message ?? message;
+  $("message").className = kind;
+}
+
+function busy(text = "") {
+  clearTimeout(busy.timer);
+  $("busy-text").textContent = text;
+  if (!text) $("busy").hidden = true;
+  else busy.timer = setTimeout(() => ($("busy").hidden = false), 250); // what is quick needs no sign
+}
+
+function showLegend() {
+  const { on, off, good, wrong, dominates } = PROBLEMS[state.problem];
+  const entries = [["node on", on], ["node other", off], [dominates ? "ring" : "line wrong", wrong], ["line good", good]];
+  $("legend").replaceChildren(...entries.filter(([, text]) => text).map(([kind, text]) => {
+    const entry = document.createElement("li");
+    entry.append(Object.assign(document.createElement("i"), { className: kind }), text);
+    return entry;
+  }));
+}
+
+function showTip(node, x, y) {
+  const tip = $("tip");
+  tip.hidden = node < 0;
+  if (node < 0) return;
+  const { edges, labels } = state.graph;
+  let degree = 0;
+  for (const end of edges) degree += end === node;
+  tip.textContent = `${labels ? labels[node] : node}: ${degree} neighbour${degree === 1 ? "" : "s"}`;
+  tip.style.left = `${x}px`;
+  tip.style.top = `${y}px`;
+}
+
+function listen() {
+  $("solve").addEventListener("click", solve);
+  $("draw").addEventListener("click", drawGraph);
+  $("generator").addEventListener("change", () => {
+    state.isGeneratorChosen = true;
+    chooseGenerator();
+    drawGraph();
+  });
+  for (const id of ["first", "second", "graph-seed"]) $(id).addEventListener("change", drawGraph);
+  $("file").addEventListener("change", () => { if ($("file").files[0]) readFile($("file").files[0]); $("file").value = ""; });
+  $("play").addEventListener("click", togglePlay);
+  $("back").addEventListener("click", () => { play(false); showFrame(state.frame - 1); });
+  $("forward").addEventListener("click", () => { play(false); showFrame(state.frame + 1); });
+  $("scrub").addEventListener("input", () => { play(false); showFrame(Number($("scrub").value)); });
+  document.querySelectorAll("[data-zoom]").forEach((one) => one.addEventListener("click", () => zoom(one.dataset.zoom)));
+  $("theme").addEventListener("click", () => {
+    const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+    document.documentElement.dataset.theme = theme;
+    localStorage.setItem("theme", theme);
+    view.readColours();
+    drawThumbs();
+  });
+  addEventListener("keydown", onKey);
+  new ResizeObserver(drawEnergies).observe($("chart"));
+  for (const kind of ["dragenter", "dragover"]) addEventListener(kind, (event) => {
+    event.preventDefault();
+    document.body.classList.add("dropping");
+  });
+  addEventListener("dragleave", (event) => { if (!event.relatedTarget) document.body.classList.remove("dropping"); });
+  addEventListener("drop", (event) => {
+    event.preventDefault();
+    document.body.classList.remove("dropping");
+    if (event.dataTransfer.files[0]) readFile(event.dataTransfer.files[0]);
+  });
+}
+
+function zoom(kind) {
+  view.zoom({ in: 1.4, out: 1 / 1.4, fit: "fit" }[kind]);
+}
+
+function onKey(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const isThumb = event.target.classList?.contains("thumb");
+  if (event.target.matches("input, select, textarea")) return;
+  const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+  if (event.key === " " && !event.target.matches("button, a")) togglePlay();
+  else if (step && isThumb) {
+    const count = $("thumbs").children.length;
+    choose((state.selected + step + count) % count);
+    $("thumbs").children[state.selected].focus();
+  } else if (step && state.frames.length) { play(false); showFrame(state.frame + step); }
+  else if (/^[1-9]$/.test(event.key)) choose(Number(event.key) - 1);
+  else if (event.key === "+" || event.key === "=") zoom("in");
+  else if (event.key === "-") zoom("out");
+  else if (event.key === "0") zoom("fit");
+  else return;
+  event.preventDefault();
+}

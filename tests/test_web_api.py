@@ -1,0 +1,316 @@
+"""`diffuco serve` over HTTP: answers, limits, batches, streams and clients that leave, on a real server."""
+
+import json
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+
+from diffuco.graphs.formats import TEXT_FORMATS, parse_graph, read_graph, write_graph
+from diffuco.graphs.graph import Graph
+from diffuco.problems import all_problems
+from diffuco.solver import Solver
+from diffuco.verification import verify
+from diffuco.web.app import create_app
+from diffuco.web.events import packed
+from diffuco.web.limits import Limits
+from serving import serving
+
+HOUSE = "p edge 5 6\ne 1 2\ne 2 3\ne 3 4\ne 4 1\ne 1 5\ne 2 5\n"
+HOUSE_GRAPH = {"kind": "text", "text": HOUSE, "name": "house.clq"}
+SMALL = Limits(max_nodes=200, max_edges=2000, max_samples=8, max_waiting=3, max_body_bytes=20_000, max_seconds=20)
+
+
+@pytest.fixture(scope="module")
+def client(models) -> Iterator[httpx.Client]:
+    """A server with small limits, whose default models are tiny."""
+    app = create_app(SMALL, models=[str(path) for path in models.values()], device="cpu")
+    with serving(app) as address, httpx.Client(base_url=address, timeout=60) as client:
+        yield client
+
+
+@contextmanager
+def client_of(models, **limits) -> Iterator[httpx.Client]:
+    """A client of a server with limits of its own."""
+    app = create_app(Limits(**limits), models=[str(models["mis"])], device="cpu")
+    with serving(app) as address, httpx.Client(base_url=address, timeout=60) as client:
+        yield client
+
+
+def solve(client: httpx.Client, problem: str = "mis", graph: dict | None = None, **options) -> httpx.Response:
+    return client.post("/api/solve", json={"problem": problem, "graph": graph or HOUSE_GRAPH, **options})
+
+
+def read_events(response: httpx.Response) -> Iterator[tuple[str, dict]]:
+    kind = ""
+    for line in response.iter_lines():
+        if line.startswith("event: "):
+            kind = line.removeprefix("event: ")
+        elif line.startswith("data: "):
+            yield kind, json.loads(line.removeprefix("data: "))
+
+
+@pytest.mark.parametrize("problem", [problem.name for problem in all_problems()])
+def test_answers_are_checked_and_compared_with_greedy(client, problem):
+    answer = solve(client, problem, samples=3, seed=1).json()
+    graph = parse_graph(HOUSE, "house.clq")
+    chosen = np.isin(np.array(graph.labels), answer["solution"])
+    verdict = verify(problem, graph, chosen)
+    assert (answer["objective"], answer["feasible"]) == (verdict.objective, True)
+    assert len(answer["objectives"]) == 3
+    assert answer["greedy"]["feasible"]
+    assert answer["greedy"]["comparison"] in ("better", "equal", "worse")
+    assert answer["model"] == f"{problem}-untrained"
+
+
+def test_a_seed_gives_the_answer_of_the_library(client, models):
+    (expected,) = Solver("mis", models["mis"], device="cpu").solve([parse_graph(HOUSE, "house.clq")], samples=2, seed=5)
+    for _ in range(2):
+        answer = solve(client, samples=2, seed=5).json()
+        assert answer["solution"] == expected.nodes
+        assert (answer["seed"], answer["solved_together"]) == (5, 1)
+
+
+def test_an_answer_is_a_solution_file(client, run, house, tmp_path):
+    path = tmp_path / "answer.json"
+    path.write_text(solve(client).text)
+    assert run("check", "mis", house, path).code == 0
+
+
+def test_a_stream_tells_all_steps_and_then_the_answer_of_solve(client):
+    body = {"problem": "mis", "graph": HOUSE_GRAPH, "samples": 2, "step_factor": 3, "seed": 4}
+    with client.stream("POST", "/api/solve/stream", json=body) as response:
+        assert response.headers["content-type"].startswith("text/event-stream")
+        (first, start), *steps, (last, answer) = read_events(response)
+    assert (first, last, start["num_steps"]) == ("start", "solution", 6)
+    assert [(kind, step["index"]) for kind, step in steps] == [("step", index) for index in range(7)]
+    assert all(len(step["states"]) == len(step["energies"]) == 2 for _, step in steps)
+    expected = solve(client, samples=2, step_factor=3, seed=4).json()
+    assert answer["solution"] == expected["solution"]
+    assert answer["chosen"] in answer["states"]
+    chosen = [index for index, label in enumerate(range(1, 6)) if label in answer["solution"]]
+    assert answer["chosen"] == packed(np.isin(np.arange(5), chosen)[:, None])[0]
+
+
+def test_the_steps_are_those_of_the_library(client, models):
+    body = {"problem": "mis", "graph": HOUSE_GRAPH, "samples": 3, "seed": 2}
+    with client.stream("POST", "/api/solve/stream", json=body) as response:
+        steps = [content for kind, content in read_events(response) if kind == "step"]
+    expected = list(Solver("mis", models["mis"], device="cpu").stream(parse_graph(HOUSE, "a.clq"), samples=3, seed=2))
+    assert [step["states"] for step in steps] == [packed(step.states) for step in expected]
+    np.testing.assert_allclose([step["energies"] for step in steps], [step.energies for step in expected])
+
+
+@pytest.mark.parametrize("known", TEXT_FORMATS, ids=lambda known: known.name)
+def test_every_text_format_is_read(client, known, tmp_path):
+    texts = {"dgcnn": "1\n3 0\n0 1 1\n0 2 0 2\n0 1 1\n"}
+    path = tmp_path / f"path{known.suffixes[0]}"
+    if known.write is None:
+        path.write_text(texts[known.name])
+    else:
+        write_graph(Graph.from_edges([(0, 1), (1, 2)]), path)
+    shown = client.post("/api/graph", json={"graph": {"kind": "text", "text": path.read_text(), "name": path.name}})
+    assert shown.status_code == 200, shown.text
+    assert (shown.json()["nodes"], shown.json()["edges"]) == (3, [0, 1, 1, 2])
+
+
+@pytest.mark.parametrize(
+    ("graph", "nodes"),
+    [
+        ({"kind": "rb", "num_cliques": 4, "clique_size": 3}, 12),
+        ({"kind": "ba", "num_nodes": 30, "attachments": 2}, 30),
+        ({"kind": "er", "num_nodes": 25}, 25),
+        ({"kind": "random-qubo", "num_nodes": 10}, 10),
+        ({"kind": "edges", "edges": [[0, 1]], "num_nodes": 3}, 3),
+        ({"kind": "edges", "edges": []}, 0),
+    ],
+)
+def test_graphs_are_drawn_the_same_again(client, graph, nodes):
+    first, second = (client.post("/api/graph", json={"graph": graph}).json() for _ in range(2))
+    assert first == second
+    assert first["nodes"] == nodes
+    assert solve(client, "qubo", graph).json()["feasible"]
+
+
+def test_what_is_dropped_is_noted(client):
+    graph = {"kind": "edges", "edges": [[0, 1], [1, 0]], "edge_weights": [2, 3]}
+    notes = solve(client, "mis", graph).json()["notes"]
+    assert notes == ["dropped 0 self-loops and 1 repeated edges", "mis ignores the weights in the graph"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "reason"),
+    [
+        ({"problem": "tsp", "graph": HOUSE_GRAPH}, 422, "problem: Input should be 'mis'"),
+        ({"problem": "mis"}, 422, "graph: Field required"),
+        ({"problem": "mis", "graph": HOUSE_GRAPH, "sample": 3}, 422, "sample: Extra inputs are not permitted"),
+        ({"problem": "mis", "graph": HOUSE_GRAPH, "samples": 9}, 422, "samples is 9; this server allows 8"),
+        ({"problem": "mis", "graph": HOUSE_GRAPH, "samples": 0}, 422, "samples: Input should be greater"),
+        ({"problem": "mis", "graph": HOUSE_GRAPH, "step_factor": 11}, 422, "step_factor is 11; this server allows 10"),
+        ({"problem": "mis", "graph": {"kind": "ba", "num_nodes": 201}}, 422, "201 nodes; this server solves"),
+        ({"problem": "mis", "graph": {"kind": "er", "num_nodes": 200, "edge_probability": 1}}, 422, "20000 edges;"),
+        ({"problem": "mis", "graph": {"kind": "rb", "num_cliques": 9999, "clique_size": 9999}}, 422, "99980001 nodes"),
+        ({"problem": "mis", "graph": {"kind": "edges", "edges": [[0, 10**9]]}}, 422, "1000000001 nodes;"),
+        ({"problem": "mis", "graph": {"kind": "text", "text": "a b c d e"}}, 422, "graph.txt"),
+        (
+            {"problem": "mis", "graph": {"kind": "text", "text": "p edge 40000000 0\n", "name": "a.clq"}},
+            422,
+            "a.clq:1: 40000000 nodes; at most 200",
+        ),
+        ({"problem": "mis", "graph": HOUSE_GRAPH, "model": "mds-untrained"}, 422, "was trained for mds, not mis"),
+        ({"problem": "mis", "graph": {"kind": "text", "text": "x" * 30_000}}, 413, "more than 20000 bytes"),
+    ],
+)
+def test_bad_requests_are_refused_in_one_line(client, body, status, reason):
+    response = client.post("/api/solve", json=body)
+    assert response.status_code == status
+    assert reason in response.json()["error"]
+    assert "\n" not in response.json()["error"]
+
+
+def test_a_body_is_counted_even_if_it_does_not_tell_its_size(client):
+    response = client.post(
+        "/api/solve", content=(b"x" * 5000 for _ in range(10)), headers={"content-type": "application/json"}
+    )
+    assert response.status_code == 413
+
+
+def test_no_request_reaches_the_file_system(client, models, tmp_path):
+    (tmp_path / "secret.clq").write_text(HOUSE)
+    (tmp_path / "x_A.txt").write_text("1, 2\n")
+    (tmp_path / "x_graph_indicator.txt").write_text("1\n1\n")
+    for name in (str(tmp_path / "secret.clq"), f"../../{tmp_path}/secret.clq", "-"):
+        response = client.post(
+            "/api/graph", json={"graph": {"kind": "text", "text": "p edge 2 1\ne 1 2\n", "name": name}}
+        )
+        assert response.status_code == 422 or response.json()["nodes"] == 2
+    collection = {"kind": "text", "text": "1 2\n", "name": str(tmp_path / "x_A.txt")}
+    as_edge_list = client.post("/api/graph", json={"graph": collection}).json()
+    assert as_edge_list["labels"] == [1, 2]
+    for kind in ("tu", "npz"):
+        response = client.post("/api/graph", json={"graph": HOUSE_GRAPH | {"format": kind}})
+        assert response.status_code == 422
+    for name in (str(models["mis"]), "../pretrained/mis-rb-small", "/etc/passwd"):
+        assert "no such model" in solve(client, model=name).json()["error"]
+    for path in ("/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py", "/etc/passwd"):
+        assert client.get(path).status_code == 404
+    assert str(models["mis"].parent) not in client.get("/api/models").text + solve(client).text
+
+
+def test_requests_that_wait_together_are_solved_together(models):
+    with client_of(models) as client, ThreadPoolExecutor() as pool:
+        with _held(client):
+            alike = [pool.submit(solve, client, samples=2, graph={"kind": "ba", "num_nodes": n}) for n in (9, 20, 30)]
+            other, seeded = pool.submit(solve, client, samples=3), pool.submit(solve, client, samples=2, seed=0)
+            _until(lambda: client.get("/healthz").json()["waiting"] == 5)
+        answers = [each.result().json() for each in (*alike, other, seeded)]
+    assert [answer["solved_together"] for answer in answers] == [3, 3, 3, 1, 1]
+    assert [answer["seed"] for answer in answers] == [None, None, None, None, 0]
+    assert all(answer["feasible"] for answer in answers)
+
+
+def test_too_many_that_wait_are_told_when_to_come_back(models):
+    with client_of(models, max_waiting=1) as client, ThreadPoolExecutor() as pool:
+        with _held(client):
+            waiting = pool.submit(solve, client)
+            _until(lambda: client.get("/healthz").json()["waiting"] == 1)
+            refused = solve(client)
+        assert refused.status_code == 429
+        assert int(refused.headers["retry-after"]) >= 1
+        assert "1 requests are waiting" in refused.json()["error"]
+        assert waiting.result().status_code == 200
+
+
+def test_clients_that_leave_free_their_work(models):
+    with client_of(models) as client:
+        body = {"problem": "mis", "graph": {"kind": "ba", "num_nodes": 3000}, "samples": 32, "step_factor": 10}
+        with client.stream("POST", "/api/solve/stream", json=body) as response:
+            kinds = [kind for kind, _ in zip((kind for kind, _ in read_events(response)), range(3), strict=False)]
+            assert kinds == ["start", "step", "step"]
+            with pytest.raises(httpx.ReadTimeout):  # waits for its turn, then goes
+                client.post("/api/solve", json=body, timeout=0.3)
+        _until(lambda: _metric(client, "diffuco_abandoned_total") == 2)
+        assert solve(client).status_code == 200
+        assert _metric(client, "diffuco_waiting") == 0
+
+
+def test_time_is_limited(models):
+    with client_of(models, max_seconds=0.5) as client:
+        body = {"problem": "mis", "graph": {"kind": "ba", "num_nodes": 3000}, "samples": 32, "step_factor": 10}
+        response = client.post("/api/solve", json=body)
+        assert response.status_code == 408
+        assert "not solved within 0.5 s" in response.json()["error"]
+        with client.stream("POST", "/api/solve/stream", json=body) as response:
+            kind, content = list(read_events(response))[-1]
+        assert kind == "error"
+        assert "not solved within 0.5 s" in content["error"]
+
+
+def test_what_there_is(client):
+    about = client.get("/api/about").json()
+    assert about["limits"]["max_nodes"] == 200
+    assert ".clq" in about["formats"]["dimacs"]
+    names = {card["name"] for card in client.get("/api/models").json()["models"]}
+    assert {"mis-untrained", "mis-rb-small"} <= names
+    assert client.get("/healthz").json()["status"] == "ok"
+    solve(client)
+    assert _metric(client, 'diffuco_solved_total{problem="mis"}') > 0
+    assert _metric(client, "process_resident_memory_bytes") > 0
+
+
+def test_the_page_asks_nobody_else(client):
+    page = client.get("/")
+    assert "default-src 'self'" in page.headers["content-security-policy"]
+    texts = [page.text] + [client.get(path).text for path in _static_paths()]
+    assert not [text for text in texts if "https://" in text]
+    assert all(client.get(path).status_code == 200 for path in _static_paths())
+
+
+def test_a_port_that_is_taken_is_told(run, client):
+    outcome = run("serve", "--port", client.base_url.port)
+    assert outcome.code == 2
+    assert "cannot listen on 127.0.0.1" in outcome.errors[0]
+
+
+def test_missing_packages_are_named(run, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "uvicorn", None)
+    outcome = run("serve")
+    assert (outcome.code, outcome.errors) == (2, ["error: serving needs uvicorn; pip install 'diffuco[serve]'"])
+
+
+def test_a_text_is_read_like_a_file(house):
+    from_text, from_file = parse_graph(house.read_text(), "house.clq"), read_graph(house)
+    assert from_text.digest == from_file.digest
+    assert (from_text.name, from_text.labels) == (from_file.name, from_file.labels)
+
+
+def _static_paths() -> list[str]:
+    folder = Path(__file__).parents[1] / "src/diffuco/web/static"
+    return [f"/static/{path.name}" for path in folder.iterdir() if path.name != "index.html"]
+
+
+@contextmanager
+def _held(client: httpx.Client) -> Iterator[None]:
+    """The device busy with a stream for a while."""
+    body = {"problem": "mis", "graph": {"kind": "ba", "num_nodes": 2000}, "samples": 16, "step_factor": 10}
+    with client.stream("POST", "/api/solve/stream", json=body) as response:
+        events = read_events(response)
+        assert [next(events)[0], next(events)[0]] == ["start", "step"]
+        yield
+
+
+def _metric(client: httpx.Client, name: str) -> float:
+    lines = client.get("/metrics").text.splitlines()
+    return next(float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{name} "))
+
+
+def _until(condition, timeout_s: float = 20.0) -> None:
+    ends = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < ends, "waited in vain"
+        time.sleep(0.01)

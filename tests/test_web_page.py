@@ -1,0 +1,156 @@
+"""The page of `diffuco serve`, driven by a real Chromium as a person would."""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+
+from diffuco.cli import main
+from diffuco.graphs.formats import write_graph
+from diffuco.graphs.generate import ba_graph
+from diffuco.web.app import create_app
+from diffuco.web.limits import Limits
+from serving import serving
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+GRAPH = Path(__file__).parents[1] / "examples/rb-small.clq"
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+@pytest.fixture(scope="module")
+def address(models) -> Iterator[str]:
+    with serving(create_app(Limits(), models=[str(path) for path in models.values()], device="cpu")) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator["playwright.Browser"]:
+    # Chromium refuses its sandbox to root.
+    options = {"args": ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []}
+    with playwright.sync_playwright() as driver:
+        try:
+            browser = driver.chromium.launch(executable_path=CHROMIUM, **options)
+        except playwright.Error as error:
+            pytest.skip(f"no Chromium to drive: {str(error).splitlines()[0]}")
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser, address) -> Iterator["playwright.Page"]:
+    """The page with its first graph drawn; nothing may go wrong on it, nor be asked of anybody else."""
+    context = browser.new_context(viewport={"width": 1366, "height": 768}, accept_downloads=True)
+    page = context.new_page()
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda message: problems.append(message.text) if _is_problem(message) else None)
+    page.on("request", lambda request: None if _is_own(request.url, address) else problems.append(request.url))
+    page.goto(address)
+    page.wait_for_selector("html[data-layout]")
+    yield page
+    context.close()
+    assert not problems
+
+
+def _is_problem(message: "playwright.ConsoleMessage") -> bool:
+    # Chromium logs refused requests as errors.
+    return message.type == "error" and "status of 4" not in message.text
+
+
+def _is_own(url: str, address: str) -> bool:
+    return url.startswith((address, "blob:", "data:"))
+
+
+def _solve(page: "playwright.Page") -> None:
+    page.select_option("#speed", "fast")
+    page.click("#solve")
+    page.wait_for_selector("html[data-answer]", timeout=60_000)
+
+
+def test_a_dimacs_file_is_played_and_its_objective_is_that_of_the_api(page, address, tmp_path):
+    page.set_input_files("#file", GRAPH)
+    playwright.expect(page.locator("#about-graph")).to_contain_text("207 nodes, 3,261 edges")
+    page.fill("#samples", "3")
+    page.fill("#seed", "4")
+    _solve(page)
+    graph = {"kind": "text", "text": GRAPH.read_text(), "name": GRAPH.name}
+    body = {"problem": "mis", "graph": graph, "samples": 3, "seed": 4}
+    answer = httpx.post(f"{address}/api/solve", json=body, timeout=60).json()
+    assert page.inner_text("#objective") == str(answer["objective"])
+    assert page.inner_text("#feasible") == "feasible, checked independently"
+    assert "greedy" in page.inner_text("#comparison")
+    assert page.inner_text("#live").endswith(f"{answer['objective']} in the set · 0 broken")
+
+    with page.expect_download() as download:
+        page.click("text=Download JSON")
+    path = tmp_path / "solution.json"
+    download.value.save_as(path)
+    assert json.loads(path.read_text())["solution"] == answer["solution"]
+    assert main(["check", "mis", str(GRAPH), str(path)]) == 0
+
+
+def test_the_steps_can_be_played_by_keyboard(page):
+    _solve(page)
+    assert page.inner_text("#step") == "decoded"
+    assert page.locator(".thumb").count() == 8
+    page.locator("#graph").focus()
+    page.keyboard.press("ArrowLeft")
+    assert page.inner_text("#step") == "step 6 of 6"
+    page.keyboard.press("3")
+    assert page.locator(".thumb").nth(2).get_attribute("aria-checked") == "true"
+    for _ in range(6):
+        page.keyboard.press("ArrowLeft")
+    assert page.inner_text("#step") == "noise"
+    page.keyboard.press(" ")
+    playwright.expect(page.locator("#step")).to_have_text("decoded")
+    page.locator("#solve").focus()
+    page.keyboard.press("Enter")
+    playwright.expect(page.locator("#step")).to_have_text("decoded", timeout=30_000)
+
+
+@pytest.mark.parametrize("problem", ["mvc", "max-clique", "max-cut", "mds", "qubo"])
+def test_every_problem_can_be_watched(page, problem):
+    page.check(f"input[value={problem}]", force=True)
+    _solve(page)
+    assert page.inner_text("#feasible") == "feasible, checked independently"
+
+
+def test_what_is_wrong_with_a_file_is_said(page, tmp_path):
+    path = tmp_path / "broken.clq"
+    path.write_text("p edge 3 1\ne 1 9\n")
+    page.set_input_files("#file", path)
+    playwright.expect(page.locator("#message")).to_contain_text("broken.clq:2: 9 is not a node")
+
+
+def test_a_graph_of_2000_nodes_is_laid_out_off_the_main_thread(page, tmp_path):
+    path = tmp_path / "large.edges"
+    write_graph(ba_graph(2000, 3, np.random.default_rng(0)), path)
+    before = page.get_attribute("html", "data-layout")
+    page.set_input_files("#file", path)
+    playwright.expect(page.locator("#about-graph")).to_contain_text("2,000 nodes")
+    playwright.expect(page.locator("html")).not_to_have_attribute("data-layout", before, timeout=60_000)
+    page.fill("#samples", "2")
+    _solve(page)
+    assert page.inner_text("#feasible") == "feasible, checked independently"
+
+
+@pytest.mark.parametrize(("width", "height"), [(1366, 768), (900, 1100), (360, 740)])
+def test_nothing_sticks_out_at_the_side(page, width, height):
+    _solve(page)
+    page.set_viewport_size({"width": width, "height": height})
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+
+
+def test_the_theme_is_kept(page):
+    theme = page.get_attribute("html", "data-theme")
+    page.click("#theme")
+    other = page.get_attribute("html", "data-theme")
+    assert {theme, other} == {"light", "dark"}
+    page.reload()
+    assert page.get_attribute("html", "data-theme") == other
