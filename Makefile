@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PYTEST := $(BIN)/pytest
 
-.PHONY: solve test test-slow check format gpu bench clean
+.PHONY: solve test test-slow check format docs gpu bench clean
 
 solve: .venv/installed  ## solve a bundled graph with a bundled model, print the result, write a picture
 	$(BIN)/diffuco solve mis examples/rb-small.clq --plot solution.png
@@ -24,6 +24,9 @@ check: .venv/installed  ## what a change has to pass: format, lint, types, impor
 format: .venv/installed  ## put the code in shape
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: .venv/installed  ## the documentation as a site, in build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 gpu:  ## tests that need a CUDA device, with whatever python3 has torch there
 	PYTHONPATH=src $(PYTHON) -m pytest -m gpu tests

@@ -2,6 +2,7 @@
 
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from diffuco.graphs.formats import write_graph
 from diffuco.graphs.generate import ba_graph
 from diffuco.solution_log import SolutionLog
 
+EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 NUM_GRAPHS = 60
 
 
@@ -227,18 +229,19 @@ def test_workers_find_what_one_process_finds(run, models, folder, tmp_path, monk
 
 @pytest.mark.usefixtures("_cluster")
 def test_graphs_of_a_killed_worker_are_solved_once(run, folder, tmp_path):
+    worker_processes = runpy.run_path(str(EXPERIMENTS / "kill_ray_workers.py"))["worker_processes"]
     path, killed = tmp_path / "found.jsonl", []
 
     def kill_a_worker() -> None:
         wait_for(lambda: path.exists() and path.read_bytes().count(b"\n") >= 8)
-        killed.append(worker_processes()[0])
+        killed.append(worker_processes(os.getpid())[0])
         os.kill(killed[0], signal.SIGKILL)
 
     thread = threading.Thread(target=kill_a_worker)
     thread.start()
     outcome = run("solve", "mis", folder, "--method", "rlsa", "--time-limit", 0.05, "--engine", "ray", "--output", path)
     thread.join()
-    assert (outcome.code, outcome.err) == (0, "")
+    assert (outcome.code, outcome.errors) == (0, [])
     assert len(killed) == 1
     assert_each_once(path, folder)
 
@@ -269,23 +272,6 @@ def test_workers_that_cannot_import_the_work_end_the_run():
 
 def work_that_is_only_here(task):
     return task
-
-
-def worker_processes() -> list[int]:
-    """Processes of the workers that this process's cluster runs."""
-    parents: dict[int, int] = {}
-    names: dict[int, str] = {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            names[int(entry.name)] = (entry / "cmdline").read_bytes().decode(errors="replace")
-        except OSError:  # it has ended meanwhile
-            continue
-
-    def is_ours(pid: int) -> bool:
-        return pid == os.getpid() or (pid in parents and is_ours(parents[pid]))
-
-    return [pid for pid, name in names.items() if name.startswith("ray::_Worker") and is_ours(pid)]
 
 
 def wait_for(condition, limit_s: float = 120) -> None:

@@ -30,6 +30,41 @@ def test_networkx_graph_is_solved_under_its_own_labels(run_example):
     assert re.fullmatch(r"[67] of 15 families: \w+(, \w+)*\n", run_example("examples/solve_networkx.py"))
 
 
+def test_reverse_diffusion_is_streamed(run_example):
+    *steps, last = run_example("examples/stream_reverse_diffusion.py").splitlines()
+    energies = [float(re.search(r"mean energy +(-?[\d.]+)", line)[1]) for line in steps]
+    assert len(steps) == int(re.search(r"of (\d+):", steps[0])[1]) + 1
+    assert energies[-1] < 0 < energies[0]
+    assert last == "decoded and refined: 20 nodes, 0 conflicts"
+
+
+def test_numbers_are_split_by_a_sampler(run_example):
+    pytest.importorskip("dimod")
+    first, second, last = run_example("examples/sample_dimod.py").splitlines()
+    sums = [int(line.rpartition("= ")[2]) for line in (first, second)]
+    assert [sum(map(int, line.partition(" =")[0].split(" + "))) for line in (first, second)] == sums
+    assert sum(sums) == 207
+    assert last.startswith(f"difference {abs(sums[0] - sums[1])},")
+
+
+def test_model_for_graphs_of_ones_own_is_trained_and_compared(run_example):
+    first, *models = run_example("examples/train_on_own_graphs.py", "--epochs", 2).splitlines()
+    assert first.startswith("learns from 80 graphs")
+    assert [line.split()[0] for line in models] == ["shipped", "own"]
+    assert all(5 < float(re.search(r"sets of ([\d.]+)", line)[1]) < 15 for line in models)
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / "examples").glob("*.ipynb")))
+def test_notebook_runs_and_is_kept_with_its_output(name):
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    notebook = nbformat.read(ROOT / "examples" / name, as_version=4)
+    kept = [len(cell.outputs) for cell in notebook.cells if cell.cell_type == "code"]
+    nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": ROOT / "examples"}}).execute()
+    ran = [len(cell.outputs) for cell in notebook.cells if cell.cell_type == "code"]
+    assert [bool(number) for number in kept] == [bool(number) for number in ran]
+    assert str(ROOT) not in (ROOT / "examples" / name).read_text()
+
+
 def test_problem_of_ones_own_trains_and_is_solved(run_example):
     lines = run_example("examples/custom_problem.py", 30).splitlines()
     greedy, mean, best = (float(line.split()[-1]) for line in lines)
