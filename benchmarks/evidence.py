@@ -17,8 +17,8 @@ from typing import Any
 
 import torch
 
+from diffuco.devices import pick_device
 from diffuco.provenance import hardware, source_commit
-from diffuco.solver import pick_device
 
 ROOT = Path(__file__).parents[1]
 

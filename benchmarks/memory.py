@@ -22,10 +22,11 @@ from rich.table import Table
 from roofline import SPEED_COLUMNS, speed_cells, speeds
 from train_step import measure, shape, time_cells, training_graphs
 
+from diffuco.devices import pick_device
 from diffuco.graphs.graph import Graph, GraphWarning
 from diffuco.model.acceleration import ENGINES, pick_engine
 from diffuco.provenance import hardware
-from diffuco.solver import Solver, pick_device
+from diffuco.solver import Solver
 from diffuco.training.recipes import get_recipe
 
 TESTS = {

@@ -30,7 +30,7 @@ from diffuco.graphs.graph import Graph
 from diffuco.problems import Problem, get_problem
 from diffuco.provenance import hardware
 from diffuco.refinement import Schedule, anneal, schedule_for
-from diffuco.solver import solvers_for
+from diffuco.solving import solvers_for
 
 TESTS = ("tests/test_triton_anneal.py", "tests/test_refinement.py")
 ANNEALERS: dict[str, tuple[ops.Decoder, type[Batch], str]] = {

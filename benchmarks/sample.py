@@ -20,16 +20,17 @@ from rich.console import Console
 from rich.table import Table
 from roofline import FLOAT_BYTES, SPEED_COLUMNS, Work, engines_here, forward_work, speed_cells, speeds
 
+from diffuco.devices import pick_device
 from diffuco.graphs.batch import make_batch
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph
+from diffuco.graphs.grouping import batches_by_size, rows_per_batch
 from diffuco.model.acceleration import ENGINES, accelerate
 from diffuco.model.gnn import Gnn
 from diffuco.model.weights import FlatWeights
 from diffuco.pretrained import load_model
 from diffuco.provenance import hardware
 from diffuco.sampling import Sampler
-from diffuco.solver import batches_by_size, pick_device, rows_per_batch
 from diffuco.training.loop import initial_model
 from diffuco.training.recipes import get_recipe
 

@@ -23,13 +23,13 @@ from rich.console import Console
 from rich.table import Table
 from roofline import FLOAT_BYTES, SPEED_COLUMNS, Work, engines_here, speed_cells, speeds, train_step_work
 
+from diffuco.devices import pick_device
 from diffuco.diffusion.noise import make_noise
 from diffuco.graphs.datasets import get_dataset
 from diffuco.model.acceleration import ENGINES, accelerate
 from diffuco.model.weights import FlatWeights
 from diffuco.problems import get_problem
 from diffuco.provenance import hardware
-from diffuco.solver import pick_device
 from diffuco.training.config import TrainConfig
 from diffuco.training.data import NUM_SIZES, TrainingGraphs
 from diffuco.training.distributed import Group

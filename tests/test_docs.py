@@ -139,7 +139,7 @@ def test_python_examples_give_the_output_shown(page, monkeypatch):
 
 
 def test_reading_path_is_short():
-    assert sum(len(path.read_text().splitlines()) for path in READING_PATH) < 1000
+    assert sum(len(path.read_text().splitlines()) for path in READING_PATH) < 900
     text = (ROOT / "docs/method.md").read_text()
     assert all(os.path.relpath(path, ROOT / "docs") in text for path in READING_PATH)
 

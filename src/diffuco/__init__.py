@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from diffuco.integrations.dimod_sampler import DiffUCOSampler
     from diffuco.pretrained import list_models, load_model, save_model
     from diffuco.solution import Solution
-    from diffuco.solver import Solver, solve
+    from diffuco.solver import Solver
+    from diffuco.solving import solve
 
 __version__ = "0.1.0"
 
@@ -45,7 +46,7 @@ _HOME = {
     "load_model": "diffuco.pretrained",
     "read_graph": "diffuco.graphs.formats",
     "save_model": "diffuco.pretrained",
-    "solve": "diffuco.solver",
+    "solve": "diffuco.solving",
 }
 
 

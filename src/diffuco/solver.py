@@ -14,15 +14,17 @@ import torch
 from torch import Tensor
 
 from diffuco.decoding import conditional_expectation
+from diffuco.devices import now, pick_device
 from diffuco.errors import InputError
 from diffuco.graphs.batch import Batch, make_batch
 from diffuco.graphs.convert import as_graph, qubo_as_graph
 from diffuco.graphs.graph import Graph, GraphWarning
+from diffuco.graphs.grouping import batches_by_size, rows_per_batch
 from diffuco.memory import Requirement, check_fits, requirement
 from diffuco.model.acceleration import accelerate, pick_engine
 from diffuco.model.checkpoint import Checkpoint
 from diffuco.model.weights import FlatWeights
-from diffuco.pretrained import choose_models, default_model, load_model
+from diffuco.pretrained import default_model, load_model
 from diffuco.problems import Problem, get_problem
 from diffuco.refinement import refine as refine_states
 from diffuco.refinement import schedule_for
@@ -31,72 +33,6 @@ from diffuco.solution import Solution
 from diffuco.streaming import StreamedStep, stream_steps
 
 Decode = Literal["none", "ce", "ce-st"]
-
-ROWS_PER_BATCH = {"cpu": 2**13, "cuda": 2**20}
-"""Nodes times samples of the graphs solved together: what fits a CPU's cache, what keeps a GPU busy."""
-
-
-def solve(
-    graph: object,
-    problem: str,
-    *,
-    model: str | Path | Checkpoint | None = None,
-    samples: int = 8,
-    step_factor: int = 3,
-    decode: Decode = "ce",
-    token_size: int = 8,
-    refine: int | None = None,
-    seed: int = 0,
-    device: str = "auto",
-) -> Solution | list[Solution]:
-    """Solve one graph, or a list of graphs at once, with a given model or the shipped ones made for such graphs.
-
-    A graph may be a `Graph`, one of networkx, igraph or PyG, a scipy or numpy adjacency matrix, an array of edges or a
-    path; for `qubo`, a square matrix Q stands for x'Qx. `refine` is the number of sweeps of annealing from every
-    sample: by default as many as suit the graph; 0 is the paper's method.
-
-    >>> import numpy as np
-    >>> five_cycle = np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]])
-    >>> solution = solve(five_cycle, "mis")
-    >>> solution.objective, solution.feasible
-    (2.0, True)
-    """
-    many = isinstance(graph, list | tuple) and not _is_edge_list(graph)
-    convert = qubo_as_graph if problem == "qubo" else as_graph
-    graphs = [convert(source) for source in (graph if many else [graph])]  # type: ignore[attr-defined]
-    solutions: dict[int, Solution] = {}
-    for solver, positions in solvers_for(problem, graphs, model, device=device):
-        found = solver.solve(
-            [graphs[position] for position in positions],
-            samples=samples,
-            step_factor=step_factor,
-            decode=decode,
-            token_size=token_size,
-            refine=refine,
-            seed=seed,
-        )
-        solutions |= dict(zip(positions, found, strict=True))
-    return [solutions[position] for position in range(len(graphs))] if many else solutions[0]
-
-
-def solvers_for(
-    problem: str, graphs: Sequence[Graph], model: str | Path | Checkpoint | None = None, *, device: str = "auto"
-) -> Iterator[tuple["Solver", list[int]]]:
-    """One solver with the given model, or one per shipped model, each with the positions of the graphs it is for."""
-    get_problem(problem)  # refuses a name that is none
-    if model is not None or not graphs:
-        yield Solver(problem, model, device=device), list(range(len(graphs)))
-        return
-    for name, positions in models_for(problem, graphs).items():
-        yield Solver(problem, name, device=device), positions
-
-
-def models_for(problem: str, graphs: Sequence[Graph]) -> dict[str, list[int]]:
-    """The shipped models that suit these graphs, each with the positions of the graphs it is for."""
-    positions: dict[str, list[int]] = {}
-    for position, choice in enumerate(choose_models(problem, graphs)):
-        positions.setdefault(choice.name, []).append(position)
-    return positions
 
 
 class Solver:
@@ -171,10 +107,10 @@ class Solver:
                 on_step=on_step,
             )
             schedule = schedule_for(self.problem, max(graph.num_nodes for graph in chosen), sweeps)
-            started = _now(self.device)
+            started = now(self.device)
             if schedule.num_sweeps:
                 states = refine_states(self.problem, batch, states, schedule, seed=_next_seed(refining_seeds))
-            seconds["refine"] = _now(self.device) - started
+            seconds["refine"] = now(self.device) - started
             share = {"load": self.load_seconds / len(graphs)} | {k: v / len(chosen) for k, v in seconds.items()}
             found = self._best(chosen, batch, states, share, seed, schedule.num_sweeps)
             solutions |= dict(zip(positions, found, strict=True))
@@ -240,38 +176,19 @@ def draw_solutions(
     on_step: OnStep | None = None,
 ) -> tuple[Tensor, dict[str, float]]:
     """Sample and decode one batch (token size 0: keep the samples as drawn); states [N, S] and seconds per stage."""
-    started = _now(batch.device)
+    started = now(batch.device)
     samples_at_once = samples_at_once or num_samples
     parts = [
         sampler.draw(batch, min(samples_at_once, left), step_factor, seed=_next_seed(seeds), on_step=on_step)
         for left in range(num_samples, 0, -samples_at_once)
     ]
-    sampled = _now(batch.device)
+    sampled = now(batch.device)
     if token_size:
         logits = torch.cat([part.logits for part in parts], dim=1)
         decoded = conditional_expectation(problem, batch, logits.sigmoid(), token_size)
     else:
         decoded = torch.cat([part.states for part in parts], dim=1)
-    return decoded, {"sample": sampled - started, "decode": _now(batch.device) - sampled}
-
-
-def rows_per_batch(device: torch.device) -> int:
-    """Nodes times samples that are best solved together on a device."""
-    return ROWS_PER_BATCH.get(device.type, ROWS_PER_BATCH["cuda"])
-
-
-def batches_by_size(graphs: Sequence[Graph], samples: int, max_rows: int) -> Iterator[list[int]]:
-    """Group positions of graphs of similar size so that a batch has at most `max_rows` rows, or one graph."""
-    order = sorted(range(len(graphs)), key=lambda position: graphs[position].num_nodes)
-    group: list[int] = []
-    for position in order:
-        # Sorted, so this graph is the largest yet and decides the padding of the whole group.
-        if group and (len(group) + 1) * graphs[position].num_nodes * samples > max_rows:
-            yield group
-            group = []
-        group.append(position)
-    if group:
-        yield group
+    return decoded, {"sample": sampled - started, "decode": now(batch.device) - sampled}
 
 
 def check_options(samples: int, step_factor: int, decode: str, token_size: int, refine: int | None = None) -> None:
@@ -285,34 +202,5 @@ def check_options(samples: int, step_factor: int, decode: str, token_size: int, 
         raise InputError(f"unknown decoding '{decode}'; choose one of {', '.join(get_args(Decode))}")
 
 
-def pick_device(name: str) -> torch.device:
-    """`auto` is the GPU where there is one, else the CPU.
-
-    >>> pick_device("cpu")
-    device(type='cpu')
-    """
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise InputError(f"device '{name}' cannot be used here ({str(error).splitlines()[0]}); try cpu") from None
-    return device
-
-
-def _is_edge_list(items: Sequence[object]) -> bool:
-    return bool(items) and all(
-        isinstance(item, list | tuple) and len(item) == 2 and all(isinstance(node, int) for node in item)
-        for item in items
-    )
-
-
 def _next_seed(seeds: np.random.Generator) -> int:
     return int(seeds.integers(np.iinfo(np.int64).max))
-
-
-def _now(device: torch.device) -> float:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    return time.perf_counter()

@@ -60,11 +60,11 @@ def compare(
     any method found where a solver for references is not installed.
     """
     from diffuco.baselines.comparison import run_methods, summary
+    from diffuco.devices import pick_device
     from diffuco.graphs.datasets import get_dataset
     from diffuco.plotting import check_plot_path, plot_comparison
     from diffuco.problems import get_problem
     from diffuco.provenance import hardware, source_commit
-    from diffuco.solver import pick_device
 
     budgets = _budgets(budget)
     if count == 0:

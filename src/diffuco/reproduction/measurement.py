@@ -15,11 +15,13 @@ from diffuco import metrics
 from diffuco.baselines.methods import get_method, solve_with
 from diffuco.baselines.methods.batched import BatchedMethod
 from diffuco.baselines.reference_store import Reference
+from diffuco.devices import pick_device
 from diffuco.graphs.batch import make_batch
 from diffuco.graphs.graph import Graph
+from diffuco.graphs.grouping import batches_by_size, rows_per_batch
 from diffuco.problems import Problem, get_problem
 from diffuco.provenance import hardware
-from diffuco.solver import Solver, batches_by_size, draw_solutions, pick_device, rows_per_batch
+from diffuco.solver import Solver, draw_solutions
 
 
 @dataclass(frozen=True)

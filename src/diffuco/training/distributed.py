@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch import distributed as dist
 
-from diffuco.solver import pick_device
+from diffuco.devices import pick_device
 
 
 @dataclass(frozen=True)

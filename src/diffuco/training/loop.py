@@ -2,7 +2,6 @@
 
 import math
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +11,20 @@ from diffuco.diffusion.noise import make_noise
 from diffuco.errors import InputError
 from diffuco.graphs.collection import Collection
 from diffuco.graphs.datasets import get_dataset
-from diffuco.graphs.statistics import GraphStatistics, describe
+from diffuco.graphs.statistics import describe
 from diffuco.model.acceleration import accelerate, pick_engine
-from diffuco.model.checkpoint import save_checkpoint
 from diffuco.model.gnn import Gnn
 from diffuco.model.weights import FlatWeights
 from diffuco.pretrained import load_model
 from diffuco.problems import Problem, get_problem
-from diffuco.provenance import hardware, source_commit
 from diffuco.sampling import Sampler
 from diffuco.training.config import TrainConfig
 from diffuco.training.data import TrainingGraphs
 from diffuco.training.distributed import joined_group
 from diffuco.training.held_out import check_unchanged, publish
+from diffuco.training.keeper import Keeper
 from diffuco.training.reporting import Reporter
-from diffuco.training.resume import FILE, Progress, load_state, save_state
+from diffuco.training.resume import FILE, Progress, load_state
 from diffuco.training.step import TrainStep
 from diffuco.training.validation import Validation
 
@@ -114,53 +112,6 @@ def train(
         "best_energy": state.best_energy,
         "seconds": state.seconds,
     }
-
-
-class Keeper:
-    """Validates now and then and writes what has to outlive the process."""
-
-    def __init__(
-        self,
-        out: Path,
-        config: TrainConfig,
-        model: Gnn,
-        engine: str,
-        optimizer: torch.optim.Optimizer,
-        validation: Validation,
-        statistics: GraphStatistics,
-    ) -> None:
-        self.out, self.config, self.model, self.engine = out, config, model, engine
-        self.optimizer, self.validation, self.statistics = optimizer, validation, statistics
-
-    def keep(self, state: Progress, sampler: Sampler, report: Reporter, *, stops: bool) -> None:
-        """After a step, validate and write files when they are due; all but `best` when the sitting ends."""
-        config = self.config
-        ends = stops or state.step == config.total_steps
-        scores: dict[str, float] = {}
-        if state.step % config.validate_every == 0 or state.step == config.total_steps:
-            scores = self.validation.run(sampler)
-            report.validation(state.step, scores)
-            if scores["energy"] < state.best_energy:
-                state.best_energy = scores["energy"]
-                self._save_model("best", state, scores)
-        if scores or ends:
-            self._save_model("last", state, scores)
-        if state.step % config.checkpoint_every == 0 or ends:
-            save_state(self.out, config, self.model, self.optimizer, state)
-
-    def _save_model(self, name: str, state: Progress, scores: dict[str, float]) -> None:
-        card = {
-            "dataset": self.config.dataset,
-            "graphs": asdict(self.statistics),
-            "training": asdict(self.config),
-            "engine": self.engine,
-            "step": state.step,
-            "minutes": round(state.seconds / 60, 2),
-            "validation": scores,
-            "commit": source_commit(),
-            "hardware": hardware(self.validation.device),
-        }
-        save_checkpoint(self.out / f"{name}.safetensors", self.model, problem=self.config.problem, card=card)
 
 
 def initial_model(config: TrainConfig) -> Gnn:

@@ -9,9 +9,10 @@ from torch import Tensor
 from diffuco.decoding import conditional_expectation
 from diffuco.graphs.batch import Batch, make_batch
 from diffuco.graphs.graph import Graph
+from diffuco.graphs.grouping import batches_by_size, rows_per_batch
 from diffuco.problems import Problem
 from diffuco.sampling import Sampler
-from diffuco.solver import batches_by_size, draw_solutions, rows_per_batch
+from diffuco.solver import draw_solutions
 from diffuco.training.config import TrainConfig
 
 

@@ -24,11 +24,12 @@ from diffuco.baselines.methods.mfa import MeanFieldAnnealing
 from diffuco.baselines.methods.networkx_approximations import Networkx
 from diffuco.baselines.methods.rlsa import ParallelAnnealing
 from diffuco.baselines.methods.sdp import GoemansWilliamson
+from diffuco.devices import pick_device
 from diffuco.errors import InputError
 from diffuco.graphs.graph import Graph
 from diffuco.problems import get_problem
 from diffuco.solution import Solution
-from diffuco.solver import pick_device, warn_of_ignored_weights
+from diffuco.solver import warn_of_ignored_weights
 
 __all__ = [
     "Deadline",

@@ -13,9 +13,9 @@ from diffuco.baselines.methods.base import Deadline, Method, best_solutions
 from diffuco.decoding import conditional_expectation
 from diffuco.graphs.batch import Batch, make_batch
 from diffuco.graphs.graph import Graph
+from diffuco.graphs.grouping import batches_by_size
 from diffuco.problems import Problem
 from diffuco.solution import Solution
-from diffuco.solver import batches_by_size
 
 ROWS_PER_BATCH = {"cpu": 2**16, "cuda": 2**24}
 """Nodes times states of the graphs that are annealed together: what fits a CPU's cache, what keeps a GPU busy."""

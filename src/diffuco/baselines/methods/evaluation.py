@@ -7,10 +7,10 @@ import numpy as np
 
 from diffuco.baselines.methods import get_method, solve_with
 from diffuco.baselines.methods.batched import BatchedMethod
+from diffuco.devices import pick_device
 from diffuco.evaluation import NUM_WARM_UP, summarise
 from diffuco.graphs.graph import Graph
 from diffuco.problems import get_problem
-from diffuco.solver import pick_device
 
 
 def evaluate_method(

@@ -53,7 +53,7 @@ SCHEDULES = {
 
 
 class ParallelAnnealing(BatchedMethod):
-    """200 chains of 300 to 1,000 steps; given a time limit, as many steps as fit while the temperature falls over it."""
+    """200 chains of 300 to 1,000 steps; given a time limit, as many as fit while the temperature falls over it."""
 
     name = "rlsa"
     summary = "parallel annealing on CPU or GPU, 200 chains of 300 to 1,000 steps unless given a time limit"
