@@ -26,7 +26,7 @@ def list_models() -> list[dict[str, Any]]:
     >>> [card["name"] for card in list_models() if card["problem"] == "mis"]
     ['mis-rb-small', 'mis-rb-small-egn', 'mis-rb-small-egn-anneal']
     """
-    return [read_card(path) for path in sorted(FOLDER.glob("*.safetensors"))]
+    return [read_card(FOLDER / f"{name}.safetensors") for name in _names()]
 
 
 def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> Checkpoint:
@@ -40,7 +40,7 @@ def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> 
         return load_checkpoint(shipped, device)
     if Path(name_or_path).exists():
         return replace(load_checkpoint(Path(name_or_path), device), name=str(name_or_path))
-    names = [path.stem for path in sorted(FOLDER.glob("*.safetensors"))]
+    names = _names()
     close = difflib.get_close_matches(str(name_or_path), names, n=1)
     hint = f"did you mean '{close[0]}'?" if close else f"give a path or one of {', '.join(names)}"
     raise InputError(f"unknown model '{name_or_path}'; {hint}")
@@ -93,6 +93,10 @@ def choose_models(problem: str, graphs: Sequence[Graph]) -> list[Choice]:
 def default_model(problem: str) -> str:
     """Name of the shipped model for a problem and graphs not known yet."""
     return choose_model(problem).name
+
+
+def _names() -> list[str]:
+    return sorted(path.stem for path in FOLDER.glob("*.safetensors"))
 
 
 def _cards(problem: str, known: Sequence[dict[str, Any]] | None = None) -> list[dict[str, Any]]:
