@@ -151,6 +151,19 @@ def test_memory_of_training(run_benchmark):
     assert "16 x 6 x 4 x 3" in table
 
 
+def test_serve(run_benchmark):
+    phases = ("--clients", 4, "--seconds", 1, "--single-seconds", 0.5, "--warm-up-seconds", 0.1)
+    table, record = run_benchmark("serve.py", *phases, "--step-factor", 1)
+    one, many = record["measurements"]
+    assert (one["clients"], many["clients"]) == (1, 4)
+    for measured in (one, many):
+        assert measured["answers"] > 0 == measured["wrong"] + measured["other_statuses"] + measured["refused_429"]
+        assert measured["answers"] == pytest.approx(measured["answers_per_s"] * measured["seconds"])
+    assert one["mean_batch"] == 1 <= many["mean_batch"] <= 4
+    assert many["memory_mib_last"] > 50
+    assert "times the throughput of one client" in table
+
+
 @pytest.mark.parametrize(
     "text", ["def test_one():\n    assert False, 'wrong'\n", "import nothing_of_this_name\n", "x = 1\n"]
 )

@@ -1,6 +1,7 @@
 """`diffuco serve` over HTTP: answers, limits, batches, streams and clients that leave, on a real server."""
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -249,6 +250,16 @@ def test_time_is_limited(models):
             kind, content = list(read_events(response))[-1]
         assert kind == "error"
         assert "not solved within 0.5 s" in content["error"]
+
+
+def test_examples_of_the_documentation(client):
+    page = (Path(__file__).parents[1] / "docs/serving.md").read_text()
+    examples = re.findall(r"localhost:8000(\S+) --json '(.*)'", page)
+    assert [path for path, _ in examples] == ["/api/solve", "/api/solve/stream"]
+    for path, body in examples:
+        response = client.post(path, json=json.loads(body))
+        assert response.status_code == 200, response.text
+        assert '"feasible"' in response.text
 
 
 def test_what_there_is(client):
