@@ -63,7 +63,7 @@ def _resolves(page: Path, target: str) -> bool:
 
 
 def _anchors(text: str) -> set[str]:
-    headings = re.findall(r"^#+ (.+)$", without_code(text), re.MULTILINE)
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", text), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
