@@ -144,6 +144,16 @@ def test_bad_file_costs_only_itself_and_is_tried_again(run, models, house, tmp_p
     assert [record["file"] for record in records_of(path)] == [str(house), str(bad)]
 
 
+def test_standard_input_is_a_file_like_any_other(run, house, tmp_path, monkeypatch):
+    path = tmp_path / "found.jsonl"
+    arguments = ("solve", "mis", "-", "--format", "dimacs", "--method", "greedy", "--output", path)
+    with house.open() as stream:
+        monkeypatch.setattr(sys, "stdin", stream)
+        assert run(*arguments).code == 0
+    assert [record["file"] for record in records_of(path)] == ["-"]
+    assert "cannot read standard input" in run(*arguments, "--engine", "ray").err
+
+
 def test_warnings_are_shown_as_one_line_each(run, models, tmp_path):
     (tmp_path / "loop.clq").write_text("p edge 2 2\ne 1 2\ne 1 1\n")
     outcome = run("solve", "mis", tmp_path / "loop.clq", "--model", models["mis"], "--output", tmp_path / "found.jsonl")

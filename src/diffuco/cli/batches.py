@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from diffuco.solution_log import SolutionLog
     from diffuco.solver import Solver
 
+STANDARD_INPUT = "-"
 FILES_PER_GROUP = {"cpu": 8, "cuda": 256}
 """Few enough that little is lost with a worker, enough to fill a device with graphs of some hundred nodes."""
 
@@ -129,6 +130,8 @@ def solve_files(
     """Solve all files whose solutions are not in `output` yet; a summary, and how many files or graphs are bad."""
     from diffuco.solution_log import SolutionLog
 
+    if engine is BatchEngine.RAY and Path(STANDARD_INPUT) in paths:
+        raise InputError("workers of a cluster cannot read standard input; give files or folders")
     files, num_bad = list_files(paths, solver.file_format)
     make_folder(output.absolute().parent)
     counts: Counter[str] = Counter()
@@ -201,8 +204,13 @@ def _groups(files: Sequence[Path], log: "SolutionLog", size: int) -> list[list[G
     groups = []
     for first in range(0, len(names), size):
         left = [name for name in names[first : first + size] if name not in log.files]
-        groups.append([GraphFile(name, Path(name).absolute(), frozenset(solved_parts[name])) for name in left])
+        groups.append([GraphFile(name, _absolute(name), frozenset(solved_parts[name])) for name in left])
     return [group for group in groups if group]
+
+
+def _absolute(name: str) -> Path:
+    """Where a file is for workers in other folders; standard input stays what it is."""
+    return Path(name) if name == STANDARD_INPUT else Path(name).absolute()
 
 
 def _report(found: Found, counts: Counter[str]) -> None:

@@ -18,6 +18,8 @@ OPTIONAL = {
     "ortools": "exact",
     "dwave-samplers": "dwave",
     "fastapi": "serve",
+    "ray": "ray",
+    "pyarrow": "parquet",
 }
 """Package and the extra of diffuco that installs it."""
 
