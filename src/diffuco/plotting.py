@@ -15,6 +15,8 @@ from diffuco.solution import Solution, as_count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.text import Annotation
 
 MAX_DRAWN_NODES = 2000
 MAX_DRAWN_EDGES = 20_000
@@ -160,13 +162,15 @@ def plot_comparison(record: dict[str, Any], path: str | Path) -> None:
     figure = check_plot_path(path)(figsize=(8, 5.2), layout="constrained")
     axes = figure.add_subplot()
     methods = list(dict.fromkeys(run["method"] for run in record["runs"]))
+    labels = []
     for method, color in zip(methods, _colors(methods), strict=True):
         runs = sorted((run for run in record["runs"] if run["method"] == method), key=lambda run: run["seconds"])
         seconds, gaps = [run["seconds"] for run in runs], [100 * run["gap"] for run in runs]
         errors = np.nan_to_num([100 * run["gap_standard_error"] for run in runs])
         style = {"color": color, "linewidth": 2.4 if method == "diffuco" else 1.4, "capsize": 2.5, "markersize": 6}
         axes.errorbar(seconds, gaps, yerr=errors, fmt="o-", label=method, **style)
-        axes.annotate(method, (seconds[-1], gaps[-1]), (7, 3), textcoords="offset points", color=color, fontsize=10)
+        place = {"xytext": (7, 3), "textcoords": "offset points"}
+        labels += [axes.annotate(method, (seconds[-1], gaps[-1]), color=color, fontsize=10, **place)]
     axes.set_xscale("log")
     axes.set_yscale("symlog", linthresh=0.1)
     if all(run["gap"] >= 0 for run in record["runs"]):  # the best known can be beaten
@@ -179,8 +183,22 @@ def plot_comparison(record: dict[str, Any], path: str | Path) -> None:
     title = f"{record['problem']} on {record['graphs']} graphs of {record['dataset']}"
     figure.suptitle(title, fontsize=13, x=0.02, ha="left", color=INK)
     axes.set_title(f"{record['hardware']}; reference: {record['reference']}", loc="left", fontsize=9, color=GREY)
+    _move_apart(figure, labels)
     with open_for_writing(path) as out:
         figure.savefig(out, format=Path(path).suffix.lower().removeprefix("."), dpi=160)
+
+
+def _move_apart(figure: "Figure", labels: "Sequence[Annotation]") -> None:
+    """Lift each label until it covers none before it."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    renderer = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]
+    figure.draw_without_rendering()
+    placed: list[Any] = []
+    for label in labels:
+        while any(label.get_window_extent(renderer).overlaps(other) for other in placed):
+            label.xyann = (label.xyann[0], label.xyann[1] + 4)
+        placed.append(label.get_window_extent(renderer))
 
 
 @dataclass(frozen=True)
