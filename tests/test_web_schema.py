@@ -41,6 +41,14 @@ def test_what_is_there_is_as_described(description, path):
     description[path]["GET"].Case().call_and_validate(checks=CHECKS)
 
 
+@pytest.mark.parametrize("path", ADDRESSES["POST"])
+def test_a_good_answer_is_as_described(description, path):
+    graph = {"kind": "edges", "edges": [[0, 1], [1, 2]], "edge_weights": [1.5, 2.0]}
+    options = {} if path == "/api/graph" else {"problem": "max-cut", "samples": 2, "step_factor": 1}
+    case = description[path]["POST"].Case(body={"graph": graph} | options, media_type="application/json")
+    assert case.call_and_validate(checks=CHECKS).status_code == 200
+
+
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
 @pytest.mark.parametrize("path", ADDRESSES["POST"])
 def test_every_answer_is_as_described(description, path, mode):

@@ -23,6 +23,7 @@ from diffuco.web.limits import Limits, RefusalError, too_slow
 from diffuco.web.messages import (
     About,
     Answer,
+    Event,
     GraphRequest,
     GraphShown,
     Health,
@@ -108,7 +109,7 @@ def _add_api(app: FastAPI, service: Service, queue: DeviceQueue) -> None:
         "/api/solve/stream",
         response_class=StreamingResponse,
         responses={
-            200: {"description": DESCRIPTION, "content": {"text/event-stream": {"schema": {"type": "string"}}}},
+            200: {"description": DESCRIPTION, "content": {"text/event-stream": {"schema": Event.model_json_schema()}}},
             **refusals(400, 408, 413, 422, 429),
         },
         tags=["solving"],

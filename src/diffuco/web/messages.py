@@ -146,6 +146,13 @@ class Answer(Message):
     notes: list[str]
 
 
+class Event(Message):
+    """One of the server-sent events of a stream."""
+
+    event: Literal["start", "step", "solution", "error"]
+    data: str = Field(description="JSON.")
+
+
 class ModelCard(Message):
     """A model that requests may name."""
 
