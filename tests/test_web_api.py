@@ -159,6 +159,11 @@ def test_what_is_dropped_is_noted(client):
         ({"problem": "mis", "graph": {"kind": "edges", "edges": [[0, 10**9]]}}, 422, "1000000001 nodes;"),
         ({"problem": "mis", "graph": {"kind": "text", "text": "a b c d e"}}, 422, "graph.txt"),
         (
+            {"problem": "qubo", "graph": {"kind": "edges", "edges": [[0, 1]], "edge_weights": [1e16]}},
+            422,
+            "weight 1e+16",
+        ),
+        (
             {"problem": "mis", "graph": {"kind": "text", "text": "p edge 40000000 0\n", "name": "a.clq"}},
             422,
             "a.clq:1: 40000000 nodes; at most 200",

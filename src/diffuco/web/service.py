@@ -32,6 +32,10 @@ from diffuco.web.batching import Options, Solved
 from diffuco.web.limits import Limits, RefusalError
 
 
+MAX_WEIGHT = 1e15
+"""Energies are sums and squares of weights in single precision; beyond this they could overflow."""
+
+
 @dataclass(frozen=True)
 class ReadGraph:
     """The graph of a request."""
@@ -62,6 +66,7 @@ class Service:
             warnings.simplefilter("always", GraphWarning)
             graph = self._make_graph(source)
         self._check_size(graph.num_nodes, graph.num_edges)
+        _check_weights(graph)
         return ReadGraph(graph, [str(warning.message) for warning in caught])
 
     def options(self, request: messages.SolveRequest, graph: Graph) -> Options:
@@ -212,6 +217,13 @@ def shown_graph(read: ReadGraph) -> dict[str, Any]:
         "density": graph.density,
         "notes": read.notes,
     }
+
+
+def _check_weights(graph: Graph) -> None:
+    for kind, weights in (("edge", graph.edge_weights), ("node", graph.node_weights)):
+        largest = 0.0 if weights is None else float(np.abs(weights).max(initial=0.0))
+        if largest > MAX_WEIGHT:
+            raise RefusalError(422, f"{kind} weight {largest:g}; scale the weights to at most {MAX_WEIGHT:g}")
 
 
 def _plain(label: object) -> int | str:
