@@ -114,6 +114,12 @@ def test_the_steps_can_be_played_by_keyboard(page):
     playwright.expect(page.locator("#step")).to_have_text("decoded", timeout=30_000)
 
 
+def test_play_solves_what_is_not_solved(page):
+    page.select_option("#speed", "fast")
+    page.click("#play")
+    page.wait_for_selector("html[data-answer]", timeout=60_000)
+
+
 def test_every_problem_can_be_watched(page):
     for problem in ("mvc", "max-clique", "max-cut", "mds", "qubo"):
         page.check(f"input[value={problem}]", force=True)

@@ -141,7 +141,7 @@ async function loadGraph(source) {
     const text = `${count(shown.nodes, "node")}, ${count(shown.edges.length / 2, "edge")}`;
     $("about-graph").replaceChildren(bold(state.graph.name), ` ${text}`);
     $("graph").setAttribute("aria-label", `Graph ${state.graph.name}: ${text}`);
-    $("solve").disabled = false;
+    $("solve").disabled = $("play").disabled = false;
     if (shown.notes.length) say(shown.notes.join("; "), "note");
   } catch (error) {
     say(error);
@@ -213,7 +213,7 @@ function take(kind, content, control) {
     state.frames.push({ states: content.states.map(unpack), energies: content.energies });
     if (content.index === 0) {
       busy();
-      for (const id of ["play", "back", "forward", "scrub"]) $(id).disabled = false;
+      for (const id of ["back", "forward", "scrub"]) $(id).disabled = false;
       showFrame(0);
       play(true);
     } else {
@@ -235,7 +235,7 @@ function forgetSolve() {
   $("solve").textContent = "Solve and watch";
   play(false);
   Object.assign(state, { frames: [], decoded: null, answer: null, numSteps: 0, frame: 0, selected: 0 });
-  for (const id of ["play", "back", "forward", "scrub"]) $(id).disabled = true;
+  for (const id of ["back", "forward", "scrub"]) $(id).disabled = true;
   Object.assign($("scrub"), { value: 0, max: 1 });
   $("step").textContent = "not solved yet";
   $("live").textContent = "";
@@ -268,6 +268,10 @@ function advance() {
 }
 
 function togglePlay() {
+  if (!state.frames.length) {
+    if (state.graph && !state.solving) solve();
+    return;
+  }
   if (!state.isPlaying && state.decoded && state.frame === lastFrame()) showFrame(0);
   play(!state.isPlaying);
 }
