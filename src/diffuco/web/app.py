@@ -17,7 +17,7 @@ from diffuco.errors import InputError
 from diffuco.graphs.grouping import rows_per_batch
 from diffuco.problems import get_problem
 from diffuco.web.batching import DeviceQueue, Job, Solved
-from diffuco.web.events import DESCRIPTION, JobEvents, shown_states
+from diffuco.web.events import DESCRIPTION, EventResponse, JobEvents, shown_states
 from diffuco.web.guards import BodyLimit, Envelope
 from diffuco.web.limits import Limits, RefusalError, too_slow
 from diffuco.web.messages import (
@@ -123,8 +123,7 @@ def _add_api(app: FastAPI, service: Service, queue: DeviceQueue) -> None:
         def last(solved: Solved) -> dict[str, Any]:
             return service.answer(body, read, solved) | shown_states(solved.solution)
 
-        told = events.tell(queue, limits.max_seconds, ahead, last)
-        return StreamingResponse(told, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+        return EventResponse(events.tell(queue.metrics, limits.max_seconds, ahead, last), job, queue)
 
 
 def _prepare(service: Service, body: SolveRequest) -> tuple[ReadGraph, Job]:

@@ -101,6 +101,7 @@ class DeviceQueue:
                 seconds = max(1, math.ceil(self.seconds_per_job * len(self.waiting)))
                 reason = f"{len(self.waiting)} requests are waiting already; try again in {seconds} s"
                 raise RefusalError(429, reason, {"Retry-After": str(seconds)})
+            job.result.set_running_or_notify_cancel()  # from here on only `abandon` ends it
             self.waiting.append(job)
             self.metrics.waiting.set(len(self.waiting))
             self._changed.notify()

@@ -8,7 +8,9 @@ from typing import Any
 
 import anyio.to_thread
 import numpy as np
+from fastapi.responses import StreamingResponse
 from numpy.typing import NDArray
+from starlette.types import Receive, Scope, Send
 
 from diffuco.diffusion.reverse import ReverseStep
 from diffuco.errors import InputError
@@ -18,6 +20,7 @@ from diffuco.solution import Solution
 from diffuco.streaming import streamed_step
 from diffuco.web.batching import DeviceQueue, Job, Solved
 from diffuco.web.limits import too_slow
+from diffuco.web.metrics import Metrics
 
 HEARTBEAT_S = 5.0
 """A stream with nothing to say is kept alive, and a client that has gone is noticed."""
@@ -42,9 +45,9 @@ class JobEvents:
         job.result.add_done_callback(lambda _: self._put(None))
 
     async def tell(
-        self, queue: DeviceQueue, max_seconds: float, ahead: int, last: Callable[[Solved], Content]
+        self, metrics: Metrics, max_seconds: float, ahead: int, last: Callable[[Solved], Content]
     ) -> AsyncIterator[str]:
-        """The events as text, until the job is solved; whoever stops listening ends the job."""
+        """The events as text, until the job is solved or its time is over."""
         ends = self.loop.time() + max_seconds
         options = self.job.options
         start = {"num_steps": self.num_steps, "samples": options.samples, "model": options.model, "ahead": ahead}
@@ -59,15 +62,12 @@ class JobEvents:
                 if step is None:
                     solved = self.job.result.result()
                     yield as_text("solution", await anyio.to_thread.run_sync(last, solved))
-                    queue.metrics.solved.labels(solved.solution.problem).inc()
+                    metrics.solved.labels(solved.solution.problem).inc()
                     return
                 yield as_text("step", step)
             yield as_text("error", {"error": too_slow(max_seconds).reason})
         except InputError as error:
             yield as_text("error", {"error": str(error)})
-        finally:
-            if not self.job.result.done():
-                queue.abandon(self.job)
 
     def _on_step(self, batch: Batch, step: ReverseStep) -> None:
         for x in [step.x, step.next_x] if self.num_taken == 0 else [step.next_x]:
@@ -78,6 +78,22 @@ class JobEvents:
 
     def _put(self, event: Content | None) -> None:
         self.loop.call_soon_threadsafe(self.waiting.put_nowait, event)
+
+
+class EventResponse(StreamingResponse):
+    """Sends events; a client that leaves, even before the first of them, ends the job."""
+
+    def __init__(self, events: AsyncIterator[str], job: Job, queue: DeviceQueue) -> None:
+        super().__init__(events, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+        self.job, self.queue = job, queue
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send until all is told or nobody listens."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            if not self.job.result.done():
+                self.queue.abandon(self.job)
 
 
 def shown_states(solution: Solution) -> Content:

@@ -31,7 +31,6 @@ from diffuco.web import messages
 from diffuco.web.batching import Options, Solved
 from diffuco.web.limits import Limits, RefusalError
 
-
 MAX_WEIGHT = 1e15
 """Energies are sums and squares of weights in single precision; beyond this they could overflow."""
 
