@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import get_args
 
 import httpx
 import numpy as np
@@ -20,8 +21,10 @@ from diffuco.verification import verify
 from diffuco.web.app import create_app
 from diffuco.web.events import packed
 from diffuco.web.limits import Limits
+from diffuco.web.messages import ProblemName
 from serving import serving
 
+STATIC = Path(__file__).parents[1] / "src/diffuco/web/static"
 HOUSE = "p edge 5 6\ne 1 2\ne 2 3\ne 3 4\ne 4 1\ne 1 5\ne 2 5\n"
 HOUSE_GRAPH = {"kind": "text", "text": HOUSE, "name": "house.clq"}
 SMALL = Limits(max_nodes=200, max_edges=2000, max_samples=8, max_waiting=3, max_body_bytes=20_000, max_seconds=20)
@@ -287,6 +290,13 @@ def test_the_page_asks_nobody_else(client):
     assert all(client.get(path).status_code == 200 for path in _static_paths())
 
 
+def test_all_problems_are_served():
+    names = [problem.name for problem in all_problems()]
+    assert list(get_args(ProblemName)) == names
+    page = (STATIC / "problems.js").read_text()
+    assert re.findall(r'^  "?([\w-]+)"?: \{$', page, re.MULTILINE) == names
+
+
 def test_a_port_that_is_taken_is_told(run, client):
     outcome = run("serve", "--port", client.base_url.port)
     assert outcome.code == 2
@@ -306,8 +316,7 @@ def test_a_text_is_read_like_a_file(house):
 
 
 def _static_paths() -> list[str]:
-    folder = Path(__file__).parents[1] / "src/diffuco/web/static"
-    return [f"/static/{path.name}" for path in folder.iterdir() if path.name != "index.html"]
+    return [f"/static/{path.name}" for path in STATIC.iterdir() if path.name != "index.html"]
 
 
 @contextmanager

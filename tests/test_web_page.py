@@ -1,5 +1,7 @@
 """The page of `diffuco serve`, driven by a real Chromium as a person would."""
 
+import base64
+import gzip
 import json
 import os
 import shutil
@@ -145,6 +147,21 @@ def test_a_solve_can_be_stopped(page, address):
             return
         page.wait_for_timeout(50)
     pytest.fail("the server goes on with a solve that was stopped")
+
+
+def test_a_packed_file_can_be_dropped(page, house):
+    content = base64.b64encode(gzip.compress(house.read_bytes())).decode()
+    dropped = page.evaluate_handle(
+        """async (content) => {
+            const transfer = new DataTransfer();
+            const bytes = Uint8Array.from(atob(content), (character) => character.charCodeAt(0));
+            transfer.items.add(new File([bytes], "house.clq.gz"));
+            return transfer;
+        }""",
+        content,
+    )
+    page.dispatch_event("body", "drop", {"dataTransfer": dropped})
+    playwright.expect(page.locator("#about-graph")).to_contain_text("5 nodes, 6 edges")
 
 
 def test_what_is_wrong_with_a_file_is_said(page, tmp_path):
