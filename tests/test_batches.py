@@ -75,7 +75,7 @@ def test_stopped_run_is_continued(run, models, folder, tmp_path, monkeypatch, su
         **{"infeasible": 0, "optimal": 0},
     }
     assert without_seconds(records_of(path)) == without_seconds(records_of(whole))
-    assert run(*arguments, path).out.endswith("0 of them solved now\n")
+    assert run(*arguments, path).out.endswith("0 solved now\n")
     assert [file.name for file in tmp_path.iterdir() if "unfinished" in file.name] == []
 
 
@@ -100,7 +100,7 @@ def test_parquet_has_a_column_for_every_field_and_grows(run, models, folder, tmp
     files = sorted(folder.iterdir())
     arguments = ("solve", "mds", "--model", models["mds"], "--samples", 2, "--output")
     assert run(*arguments, path, *files[:3]).code == 0
-    assert run(*arguments, path, *files[:5]).out.startswith(f"5 graphs in {path}, 2 of them solved now")
+    assert run(*arguments, path, *files[:5]).out.startswith(f"5 graphs in {path}, 2 solved now")
     assert run(*arguments, lines, *files[:3]).code == 0
     first, expected = records_of(path)[0], records_of(lines)[0]
     assert first | {"seconds": None} == expected | {"seconds": None, "solution": list(map(str, expected["solution"]))}
@@ -212,6 +212,7 @@ def test_missing_package_is_named_with_the_remedy(run, house, tmp_path, monkeypa
     outcome = run("solve", "mis", house, "--output", *options)
     assert (outcome.code, len(outcome.errors)) == (2, 1)
     assert "pip install 'diffuco[" in outcome.err
+    assert [path.name for path in tmp_path.iterdir()] == ["house.clq"]
 
 
 @pytest.fixture(scope="module")

@@ -130,8 +130,8 @@ def solve_files(
     """Solve all files whose solutions are not in `output` yet; a summary, and how many files or graphs are bad."""
     from diffuco.solution_log import SolutionLog
 
-    if engine is BatchEngine.RAY and Path(STANDARD_INPUT) in paths:
-        raise InputError("workers of a cluster cannot read standard input; give files or folders")
+    if engine is BatchEngine.RAY:
+        _check_for_ray(paths, solver.device)
     files, num_bad = list_files(paths, solver.file_format)
     make_folder(output.absolute().parent)
     counts: Counter[str] = Counter()
@@ -155,6 +155,17 @@ def solve_files(
     return summary | {name: counts[name] for name in ("solved", "infeasible", "optimal")}, num_bad + counts["bad"]
 
 
+def _check_for_ray(paths: Sequence[Path], device: str) -> None:
+    """Refuse what a cluster cannot do, before anything is written or started."""
+    from diffuco.integrations.ray_workers import import_ray
+
+    import_ray()
+    if Path(STANDARD_INPUT) in paths:
+        raise InputError("workers of a cluster cannot read standard input; give files or folders")
+    if device not in ("auto", "cpu", "cuda"):
+        raise InputError(f"--device {device} is of one machine; with --engine ray give auto, cpu or cuda")
+
+
 Results = Iterator[tuple[Sequence[GraphFile], Found]]
 """Groups and what was found, in the order they are done."""
 
@@ -171,8 +182,6 @@ def _engine(
         size = FILES_PER_GROUP.get(pick_device(solver.device).type, FILES_PER_GROUP["cuda"])
         yield size, lambda groups: ((group, solver(group)) for group in groups)
         return
-    if solver.device not in ("auto", "cpu", "cuda"):
-        raise InputError(f"--device {solver.device} is of one machine; with --engine ray give auto, cpu or cuda")
     with ray_workers.cluster():
         has_gpus = ray_workers.num_slots("GPU") > 0
         if solver.device == "cuda" and not has_gpus:

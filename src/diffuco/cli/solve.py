@@ -127,7 +127,8 @@ def _load(problem: str, model: str | None) -> "Checkpoint | None":
 
 
 def _summary_line(summary: dict[str, Any]) -> str:
-    line = f"{summary['graphs']} graphs in {summary['output']}, {summary['solved']} of them solved now"
+    graphs = "1 graph" if summary["graphs"] == 1 else f"{summary['graphs']} graphs"
+    line = f"{graphs} in {summary['output']}, {summary['solved']} solved now"
     details = [f"{summary[name]} {name}" for name in ("optimal", "infeasible") if summary[name]]
     return f"{line} ({', '.join(details)})" if details else line
 

@@ -29,7 +29,7 @@ class Death(NamedTuple):
 @contextmanager
 def cluster() -> Iterator[None]:
     """Be connected to a Ray cluster, which is started if there is none; one that was connected to before stays so."""
-    ray = _import_ray()
+    ray = import_ray()
     if ray.is_initialized():
         yield
         return
@@ -46,7 +46,7 @@ def cluster() -> Iterator[None]:
 
 def num_slots(resource: str) -> int:
     """Workers that the cluster has room for; `resource` is "CPU" or "GPU"."""
-    return int(_import_ray().cluster_resources().get(resource, 0))
+    return int(import_ray().cluster_resources().get(resource, 0))
 
 
 def spread(
@@ -58,7 +58,7 @@ def spread(
     is split, so that an item that kills them costs only itself. `work` and items are pickled; each worker keeps its
     copy of `work`, and whatever that has loaded, from task to task.
     """
-    ray = _import_ray()
+    ray = import_ray()
     worker_class = ray.remote(num_cpus=1, num_gpus=int(resource == "GPU"))(_Worker)
     again: deque[_Attempt] = deque()
     fresh = (_Attempt(task, 0) for task in tasks)
@@ -121,7 +121,8 @@ def _deaths() -> tuple[type[Exception], ...]:
     )
 
 
-def _import_ray() -> Any:
+def import_ray() -> Any:
+    """The package; where it is missing, an InputError with the remedy."""
     try:
         import ray
     except ImportError as error:
