@@ -1,5 +1,6 @@
 """`diffuco serve`: a page to watch the diffusion, and an HTTP API."""
 
+import os
 import socket
 import sys
 from typing import Annotated
@@ -68,6 +69,7 @@ def serve(
         max_body_bytes=max_body * 2**20,
         max_seconds=max_seconds,
     )
+    _leave_a_core()
     app = create_app(limits, models=model or [], device=device)
     listener = _listen(host, port)
     shown = f"[{host}]" if ":" in host else host
@@ -78,6 +80,16 @@ def serve(
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)
     with listener:
         uvicorn.Server(config).run([listener])
+
+
+def _leave_a_core() -> None:
+    """Compute on all cores but one, which reads and answers: threads that share a core stall all others of a batch."""
+    import torch
+
+    from diffuco.graphs.datasets import available_cores
+
+    if "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(max(1, available_cores() - 1))
 
 
 def _listen(host: str, port: int) -> socket.socket:
