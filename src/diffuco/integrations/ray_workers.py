@@ -37,7 +37,8 @@ def cluster() -> Iterator[None]:
     try:
         ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     except ConnectionError as error:
-        raise InputError(f"no Ray cluster at {os.environ.get('RAY_ADDRESS')}; check RAY_ADDRESS ({error})") from error
+        remedy = "check RAY_ADDRESS and, if the cluster wants a token, RAY_AUTH_MODE and RAY_AUTH_TOKEN"
+        raise InputError(f"{error}; {remedy}") from error
     try:
         yield
     finally:
