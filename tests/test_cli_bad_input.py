@@ -96,7 +96,7 @@ def test_ignored_weights_are_a_warning(run, models, tmp_path):
         (["solve", "mis", "FILE", "--sample", "3"], "--samples"),
         (["solve", "mis", "FILE", "--samples", "many"], "--samples"),
         (["solve", "mis", "FILE", "--decode", "best"], "--decode"),
-        (["slove"], "Did you mean 'solve'?"),
+        (["slove"], "Did you mean 'solve'"),
     ],
 )
 def test_usage(run, house, arguments, hint):
