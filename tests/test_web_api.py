@@ -1,5 +1,6 @@
 """`diffuco serve` over HTTP: answers, limits, batches, streams and clients that leave, on a real server."""
 
+import asyncio
 import json
 import re
 import time
@@ -18,7 +19,7 @@ from diffuco.graphs.graph import Graph
 from diffuco.problems import all_problems
 from diffuco.solver import Solver
 from diffuco.verification import verify
-from diffuco.web.app import create_app
+from diffuco.web.app import EventStream, create_app
 from diffuco.web.events import packed
 from diffuco.web.limits import Limits
 from diffuco.web.messages import ProblemName
@@ -339,3 +340,25 @@ def _until(condition, timeout_s: float = 20.0) -> None:
     while not condition():
         assert time.monotonic() < ends, "waited in vain"
         time.sleep(0.01)
+
+
+def test_events_end_when_a_client_leaves_while_one_is_being_sent():
+    is_ended = []
+
+    async def events():
+        try:
+            yield "one"
+        finally:
+            is_ended.append(True)
+
+    async def leave():
+        await asyncio.sleep(0.01)
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        if message["type"] == "http.response.body":
+            await asyncio.Event().wait()  # nobody reads
+
+    response = EventStream(events())
+    asyncio.run(response({"type": "http"}, leave, send))
+    assert is_ended == [True]

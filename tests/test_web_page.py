@@ -142,7 +142,7 @@ def test_a_solve_can_be_stopped(page, address):
     playwright.expect(page.locator("#step")).not_to_have_text("not solved yet")
     page.click("#solve")
     playwright.expect(page.locator("#solve")).to_have_text("Solve and watch")
-    for _ in range(200):
+    for _ in range(800):
         if "diffuco_abandoned_total 0.0" not in httpx.get(f"{address}/metrics").text:
             return
         page.wait_for_timeout(50)
