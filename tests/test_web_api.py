@@ -359,6 +359,9 @@ def test_events_end_when_a_client_leaves_while_one_is_being_sent():
         if message["type"] == "http.response.body":
             await asyncio.Event().wait()  # nobody reads
 
+    async def serve():
+        await response({"type": "http"}, leave, send)
+        return list(is_ended)  # now, as the end of a loop ends all generators
+
     response = EventStream(events())
-    asyncio.run(response({"type": "http"}, leave, send))
-    assert is_ended == [True]
+    assert asyncio.run(serve()) == [True]
