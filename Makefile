@@ -6,7 +6,7 @@ PYTEST := $(BIN)/pytest
 .PHONY: solve test test-slow check format docs gpu bench clean
 
 solve: .venv/installed  ## solve a bundled graph with a bundled model, print the result, write a picture
-	$(BIN)/diffuco solve mis examples/rb-small.clq --plot solution.png
+	$(BIN)/diffuco solve mis examples/rb-small.clq --model mis-rb-small --plot solution.png
 
 test: .venv/installed  ## all tests and doctests that need neither a GPU nor much patience
 	$(PYTEST) -m "not gpu and not slow" --cov=diffuco --cov-report=term:skip-covered

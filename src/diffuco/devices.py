@@ -25,6 +25,11 @@ def pick_device(name: str) -> torch.device:
 
 def now(device: torch.device) -> float:
     """Seconds on a clock that waits for what a GPU still has to do."""
+    finish(device)
+    return time.perf_counter()
+
+
+def finish(device: torch.device) -> None:
+    """Wait for a GPU, so that clocks tell the truth."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
-    return time.perf_counter()

@@ -52,7 +52,8 @@ def pick_engine(name: str, config: GnnConfig, device: torch.device) -> str:
     elif config.num_hidden not in FUSED_HIDDEN:
         obstacle = f"needs a hidden size of {', '.join(map(str, FUSED_HIDDEN))}"
     if name == "auto":
-        return "fused" if obstacle is None else "compiled" if device.type == "cuda" else "reference"
+        can_compile = device.type == "cuda" and triton_works()  # torch.compile needs it there as well
+        return "fused" if obstacle is None else "compiled" if can_compile else "reference"
     if name == "fused" and obstacle:
         raise InputError(f"engine 'fused' {obstacle}; take 'auto', 'compiled' or 'reference'")
     return name

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from diffuco.baselines.methods.base import Deadline, Method, best_solutions
 from diffuco.decoding import conditional_expectation
+from diffuco.devices import finish
 from diffuco.graphs.batch import Batch, make_batch
 from diffuco.graphs.graph import Graph
 from diffuco.graphs.grouping import batches_by_size
@@ -63,9 +64,3 @@ class BatchedMethod(Method):
             if on_solved:
                 on_solved(len(solutions))
         return [solutions[position] for position in range(len(graphs))]
-
-
-def finish(device: torch.device) -> None:
-    """Wait for a GPU, so that clocks tell the truth."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)

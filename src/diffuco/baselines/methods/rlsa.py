@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from diffuco.baselines.methods.base import ALL_PROBLEMS, Deadline
-from diffuco.baselines.methods.batched import BatchedMethod, finish
+from diffuco.baselines.methods.batched import BatchedMethod
+from diffuco.devices import finish
 from diffuco.graphs.batch import Batch, DenseBatch
 from diffuco.ops import triton_works
 from diffuco.problems import Problem, QuadraticForm
