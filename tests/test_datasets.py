@@ -19,6 +19,7 @@ GOLDEN = {
     "ba-huge": "f1dd29ef 73b9c871 a2482e10 868bba64 30c9a300 c8391a87 d56dc41e 75f4cbdb abfef23c",
     "ba-giant": "b42ce5bc 27cf5871 0c14c790 503888f4 cddafe76 f2a80e79 3adc7598 2a0509fc f1a36662",
     "er-200-500": "2ba53483 b6b734f6 82e9c43a 8122c0e9 9b1a245a 26d300eb c2109ef8 6842089e 99e46cf4",
+    "mixed-200-500": "0d70ec93 1b26209a 7cb0af33 dd8940d2 1b672d92 09b35484 3ab60241 c856f9ca 1db2b298",
     "qubo-tiny": "247343d7 e23ff76b 439a0713 98c1a1b4 e8edfebd 7f2772ea 5da3b5c3 1ca92bee 44616a77",
     "qubo-50-150": "f76f1cd7 2f3bfffa 9764e1c2 7f181901 ff4c2d2c dff4926a febde71a 57f662a2 6d352dca",
 }
@@ -36,6 +37,7 @@ NODE_RANGES = {
     "ba-huge": (1200, 1800),
     "ba-giant": (2000, 3000),
     "er-200-500": (200, 500),
+    "mixed-200-500": (200, 500),
     "qubo-tiny": (8, 20),
     "qubo-50-150": (50, 150),
 }

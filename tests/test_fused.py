@@ -45,8 +45,8 @@ def _interpreter(monkeypatch):
     if INTERPRETED:
         monkeypatch.setenv("TRITON_INTERPRET", "1")
         # Tiny tiles, and fewer programs than tiles.
-        forward, backward = {"FORWARD": 3, "FORWARD_LARGE": 3, "SUMS": 7}, {"BACKWARD": 2, "BACKWARD_LARGE": 2}
-        for name, programs in (forward | backward).items():
+        launches = {"ENCODE": 3, "FORWARD": 3, "SUMS": 7, "BACKWARD": 2, "ENCODE_BACKWARD": 2}
+        for name, programs in launches.items():
             monkeypatch.setattr(triton_gnn, name, triton_gnn.Launch(rows=16, num_warps=4, num_programs=programs))
         monkeypatch.setattr(triton_gnn, "NEIGHBOR_COLUMNS", 32)
         monkeypatch.setattr(triton_gnn, "NORM_ROWS", 16)

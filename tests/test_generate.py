@@ -12,7 +12,7 @@ import pytest
 
 from diffuco.errors import InputError
 from diffuco.graphs import kernels
-from diffuco.graphs.generate import ba_graph, er_graph, random_qubo, rb_graph
+from diffuco.graphs.generate import ba_graph, er_graph, mixed_graph, planar_union, random_qubo, rb_graph
 from diffuco.graphs.graph import Graph
 
 
@@ -117,6 +117,7 @@ def test_generated_graphs_are_canonical(seed):
     assert_canonical(rb_graph(7, 5, 0.4, rng_of(seed)))
     assert_canonical(ba_graph(40, 4, rng_of(seed)))
     assert_canonical(er_graph(40, 0.3, rng_of(seed)))
+    assert_canonical(planar_union(40, 2, rng_of(seed)))
     assert_canonical(random_qubo(40, 0.3, rng_of(seed)))
 
 
@@ -152,6 +153,27 @@ def test_er_pairs_are_present_independently_with_the_given_probability():
     pairs = present[:, upper[0], upper[1]]
     assert pairs.mean(axis=0) == pytest.approx(p, abs=0.035)
     assert pairs.sum(axis=1).var() == pytest.approx(15 * p * (1 - p), rel=0.1)
+
+
+@pytest.mark.parametrize("num_nodes", [3, 4, 30])
+def test_a_planar_layer_is_planar_and_nothing_can_be_added(num_nodes):
+    layer = planar_union(num_nodes, 1, rng_of(num_nodes))
+    assert layer.num_edges == 3 * num_nodes - 6
+    assert networkx.check_planarity(networkx.Graph(layer.edges.tolist()))[0]
+
+
+def test_planar_layers_are_drawn_independently():
+    union = planar_union(50, 2, rng_of(0))
+    assert 3 * 50 - 6 < union.num_edges <= 2 * (3 * 50 - 6)
+    with pytest.raises(InputError, match="2 nodes"):
+        planar_union(2, 1, rng_of(0))
+
+
+def test_mixed_graphs_have_the_asked_degrees():
+    dense, sparse = (mixed_graph(300, kind, 0.2, 5.0, rng_of(kind)) for kind in range(2))
+    assert dense.degrees.mean() == pytest.approx(0.2 * 299, rel=0.05)
+    assert sparse.degrees.mean() == pytest.approx(5, rel=0.1)
+    assert mixed_graph(300, 2, 0.2, 5.0, rng_of(2)).degrees.mean() == pytest.approx(12, rel=0.05)
 
 
 def test_er_extremes():

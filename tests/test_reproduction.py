@@ -145,7 +145,7 @@ def test_every_benchmark_has_its_recipes_and_the_papers_row():
         assert {f"{benchmark.recipe}-egn", f"{benchmark.recipe}-egn-anneal"} <= RECIPES.keys()
         assert RECIPES[benchmark.recipe]().dataset == benchmark.dataset
         assert benchmark.name in N_QUERY
-    assert {recipe for recipe, _ in curves.RATIO_MODELS.values()} | {gset.RECIPE} <= RECIPES.keys()
+    assert {recipe for recipe, _ in curves.RATIO_MODELS.values()} | set(gset.MODELS.values()) <= RECIPES.keys()
 
 
 def test_methods_are_those_asked_for_that_solve_the_problem(runs):
@@ -251,6 +251,7 @@ def gset_folder(tmp_path) -> Path:
 
 
 def test_gset_deviations_are_means_over_the_graphs_of_a_group(runs, gset_folder, monkeypatch):
+    save_untrained(runs / "max-cut-er" / "best.safetensors", "max-cut")
     save_untrained(runs / "max-cut-gset" / "best.safetensors", "max-cut")
     groups = {"800": {"G1": 1000, "G14": 500}}
     space = quick(runs, graphs=gset_folder, count=2)
@@ -267,10 +268,11 @@ def test_gset_deviations_are_means_over_the_graphs_of_a_group(runs, gset_folder,
     text = rendering.gset_table(list(rows.values()))
     assert "| ANYCSP (r) | 1.22 |" in text
     assert "| DiffUCO: CE-ST8, ours |" in text
+    assert "| DiffUCO: CE-ST8, mixed graphs, ours |" in text
 
 
 def test_gset_says_what_is_not_there(runs, gset_folder):
-    save_untrained(runs / "max-cut-gset" / "best.safetensors", "max-cut")
+    save_untrained(runs / "max-cut-er" / "best.safetensors", "max-cut")
     rows = measured(gset.gset_tasks(quick(runs), {"800": {"G1": 1000}}))
     assert "--graphs" in rows["Greedy | 800"]["missing"]
     rows = measured(gset.gset_tasks(quick(runs, graphs=gset_folder), {"800": {"G2": 1000}}))

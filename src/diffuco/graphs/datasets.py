@@ -17,7 +17,7 @@ import numpy as np
 
 from diffuco.errors import InputError
 from diffuco.graphs.cache import cache_directory, read_graphs, write_graphs
-from diffuco.graphs.generate import GENERATOR_VERSION, ba_graph, er_graph, random_qubo, rb_graph
+from diffuco.graphs.generate import GENERATOR_VERSION, ba_graph, er_graph, mixed_graph, random_qubo, rb_graph
 from diffuco.graphs.graph import Graph
 
 DEFAULT_SIZES = {"train": 4000, "validation": 500, "test": 500}
@@ -236,6 +236,15 @@ DATASETS: dict[str, Dataset] = {
             "Erdős-Rényi graphs of 200 to 500 nodes",
             er_graph,
             {"num_nodes": (200, 500), "edge_probability": (0.05, 0.3)},
+        ),
+        Dataset(
+            "mixed-200-500",
+            "Erdős-Rényi graphs, dense and sparse, and unions of two planar graphs, of 200 to 500 nodes",
+            mixed_graph,
+            {
+                **{"num_nodes": (200, 500), "kind": (0, 2)},
+                **{"edge_probability": (0.05, 0.3), "average_degree": (2.0, 12.0)},
+            },
         ),
         Dataset(
             "qubo-tiny",

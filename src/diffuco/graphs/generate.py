@@ -1,4 +1,4 @@
-"""Random graphs: RB, Barabási-Albert, Erdős-Rényi and random QUBOs.
+"""Random graphs: RB, Barabási-Albert, Erdős-Rényi, unions of planar graphs and random QUBOs.
 
 Every function is pure: the same parameters and the same state of `rng` give the same graph on every machine.
 """
@@ -69,6 +69,33 @@ def er_graph(num_nodes: int, edge_probability: float, rng: np.random.Generator) 
     return Graph(num_nodes, _random_pairs(num_nodes, edge_probability, rng))
 
 
+def planar_union(num_nodes: int, num_layers: int, rng: np.random.Generator) -> Graph:
+    """Union of planar graphs with as many edges as planarity allows, each grown by itself on shuffled nodes.
+
+    From a triangle on, every new node lies in a random face and is joined to its three corners.
+
+    >>> planar_union(100, 1, np.random.default_rng(0))
+    Graph(num_nodes=100, num_edges=294)
+    """
+    _require(num_nodes >= 3, f"a planar union of {num_nodes} nodes; expected 3 or more")
+    _require(num_layers >= 1, f"a union of {num_layers} planar graphs; expected 1 or more")
+    layers = [rng.permutation(num_nodes)[_stacked_triangles(num_nodes, rng)] for _ in range(num_layers)]
+    return Graph(num_nodes, np.unique(np.sort(np.concatenate(layers), axis=1), axis=0))
+
+
+def mixed_graph(
+    num_nodes: int, kind: int, edge_probability: float, average_degree: float, rng: np.random.Generator
+) -> Graph:
+    """One of three kinds: Erdős-Rényi with a given probability (0), with a given degree (1), two planar layers (2).
+
+    >>> [mixed_graph(100, kind, 0.2, 4.0, np.random.default_rng(0)).num_edges for kind in range(3)]
+    [964, 174, 576]
+    """
+    if kind == 2:
+        return planar_union(num_nodes, 2, rng)
+    return er_graph(num_nodes, edge_probability if kind == 0 else average_degree / (num_nodes - 1), rng)
+
+
 def random_qubo(num_nodes: int, density: float, rng: np.random.Generator) -> Graph:
     """A QUBO of the kind J. E. Beasley's benchmark uses: integer coefficients uniform in -100..100.
 
@@ -83,6 +110,19 @@ def random_qubo(num_nodes: int, density: float, rng: np.random.Generator) -> Gra
     pairs = rng.integers(-MAX_QUBO_WEIGHT, MAX_QUBO_WEIGHT, len(edges))
     pairs += pairs >= 0
     return Graph(num_nodes, edges, pairs.astype(np.float64), diagonal.astype(np.float64))
+
+
+def _stacked_triangles(num_nodes: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """The edges of a planar graph on nodes numbered in the order in which they came. [3 nodes - 6, 2]."""
+    faces, edges = [(0, 1, 2), (0, 1, 2)], [(0, 1), (0, 2), (1, 2)]  # inside and outside of the first triangle
+    choices = rng.random(num_nodes)
+    for node in range(3, num_nodes):
+        chosen = int(choices[node] * len(faces))
+        a, b, c = faces[chosen]
+        faces[chosen] = (a, b, node)
+        faces += [(a, c, node), (b, c, node)]
+        edges += [(a, node), (b, node), (c, node)]
+    return np.array(edges, dtype=np.int64)
 
 
 def _random_pairs(num_nodes: int, probability: float, rng: np.random.Generator) -> NDArray[np.int64]:

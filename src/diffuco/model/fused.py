@@ -258,8 +258,7 @@ class Tape:
         self.h = torch.empty(shape[0] + 1, *shape[1:], **options)
         self.summed = torch.empty(shape, **options)
         self.kept = kernels.Kept(torch.empty(shape, **options), torch.empty(*shape[:-1], 3, device=first.x.device))
-        tiles = near.tiles(num_samples)
-        sums_shape = (tiles.num_items, kernels.num_splits(tiles), 2, config.num_hidden)
+        sums_shape = (near.tiles(num_samples).num_items, 2, config.num_hidden)
         self.sums = torch.empty(*shape[:2], *sums_shape, device=first.x.device)
         self.d_logits = torch.zeros(capacity, num_rows, num_samples, device=first.x.device)
         self.calls: list[Call] = []
@@ -277,7 +276,7 @@ class Tape:
         network, layout, near = self.network, self.network.layout, self.near.repeated(len(self.calls))
         tiles = near.tiles(self.d_logits.shape[2])
         packed = self.packed.detach()
-        grads = kernels.partial_gradients(tiles, packed)
+        grads = kernels.partial_gradients(packed)
         d_logits = self._used(self.d_logits)
         scale = kernels.gradient_scale(d_logits)
         h_next = self._used(self.h[-1])
@@ -330,7 +329,7 @@ def forward(network: FusedGnn, packed: Tensor, call: Call, tape: Tape | None = N
     for layer in range(network.config.num_layers):
         if tape is None:
             summed, h_next, kept = empty(), empty(), None
-            sums = torch.empty(tiles.num_items, kernels.num_splits(tiles), 2, shape[2], device=packed.device)
+            sums = torch.empty(tiles.num_items, 2, shape[2], device=packed.device)
         else:
             summed, h_next, sums = (
                 tape.summed[layer, slot],

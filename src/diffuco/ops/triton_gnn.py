@@ -45,15 +45,13 @@ class Launch(NamedTuple):
 
 # The H200 has 132 processors.
 FORWARD = Launch(rows=64, num_warps=4, num_programs=132 * 3)
-FORWARD_LARGE = Launch(rows=128, num_warps=8, num_programs=132 * 2)
-"""For graphs of `LARGE` nodes or more."""
-LARGE = 512
+ENCODE = FORWARD._replace(num_stages=1)
 SUMS = Launch(rows=64, num_warps=4, num_programs=132 * 4)
 """Of what walks over whole graphs: one program per graph and sample, or more where those are few."""
 NORM_ROWS = 32
 """Nodes that the backward pass of GraphNorm takes at a time."""
 BACKWARD = Launch(rows=64, num_warps=4, num_programs=132 * 2, num_stages=2)
-BACKWARD_LARGE = Launch(rows=64, num_warps=4, num_programs=132 * 2, num_stages=2)
+ENCODE_BACKWARD = BACKWARD._replace(rows=128, num_stages=1)
 """Each program of a backward kernel fills one line of `partial_gradients`, so all of them have equally many."""
 NEIGHBOR_COLUMNS = 2048
 """Columns of one program of the sparse neighbour sum."""
@@ -118,27 +116,27 @@ def encode(
     messages: Tensor,
 ) -> None:
     """Write the first features and messages. [N, S, F]."""
-    encode_kernel[_forward(tiles).grid(tiles)](
+    encode_kernel[ENCODE.grid(tiles)](
         *(x, features, node_inputs, step, packed, h, messages),
-        **tiles.arguments(_forward(tiles)),
+        **tiles.arguments(ENCODE),
         **_encoder_arguments(shape),
         F=h.shape[2],
     )
 
 
-def num_splits(tiles: Tiles) -> int:
-    """Parts in which the sums of one graph and sample are computed: more than one where there are few of them."""
-    return max(1, min(tiles.num_blocks(SUMS.rows), SUMS.num_programs // tiles.num_items))
-
-
 def graph_sums(tiles: Tiles, summed: Tensor, row_scale: Tensor, sums: Tensor) -> None:
-    """Write the sum and the sum of squares of each graph and sample, in parts. [N, S, F] -> [B * S, parts, 2, F]."""
-    sums_kernel[(tiles.num_items, sums.shape[1])](
-        *(summed, row_scale, sums, tiles.starts, tiles.sizes, tiles.num_samples, sums.shape[1]),
+    """Write the sum and the sum of squares of each graph and sample. [N, S, F] -> [B * S, 2, F]."""
+    # In parts, where graphs and samples are too few to keep the device busy.
+    num_parts = max(1, min(tiles.num_blocks(SUMS.rows), SUMS.num_programs // tiles.num_items))
+    parts = sums if num_parts == 1 else torch.empty(len(sums), num_parts, *sums.shape[1:], device=sums.device)
+    sums_kernel[(tiles.num_items, num_parts)](
+        *(summed, row_scale, parts, tiles.starts, tiles.sizes, tiles.num_samples, num_parts),
         F=summed.shape[2],
         ROWS=SUMS.rows,
         num_warps=SUMS.num_warps,
     )
+    if num_parts > 1:
+        torch.sum(parts, 1, out=sums)
 
 
 class Kept(NamedTuple):
@@ -162,11 +160,10 @@ def layer(
     kept: Kept | None,
 ) -> None:
     """Write a layer's result, the messages of the next layer if there is one, and what is to be kept. [N, S, F]."""
-    layer_kernel[_forward(tiles).grid(tiles)](
+    layer_kernel[FORWARD.grid(tiles)](
         *(h, summed, row_scale, sums, packed, h_next, h if messages is None else messages),
         *((h, h) if kept is None else kept),
-        **tiles.arguments(_forward(tiles)),
-        num_splits=sums.shape[1],
+        **tiles.arguments(FORWARD),
         HAS_NEXT=messages is not None,
         KEEP=kept is not None,
         F=h.shape[2],
@@ -176,13 +173,13 @@ def layer(
 def head(tiles: Tiles, h: Tensor, packed: Tensor) -> Tensor:
     """Logits. [N, S, F] -> [N, S]."""
     logits = torch.empty(h.shape[:2], dtype=torch.float32, device=h.device)
-    head_kernel[_forward(tiles).grid(tiles)](h, packed, logits, **tiles.arguments(_forward(tiles)), F=h.shape[2])
+    head_kernel[FORWARD.grid(tiles)](h, packed, logits, **tiles.arguments(FORWARD), F=h.shape[2])
     return logits
 
 
-def partial_gradients(tiles: Tiles, packed: Tensor) -> Tensor:
+def partial_gradients(packed: Tensor) -> Tensor:
     """Room for the gradient of the packed weights from every program of the backward kernels. [programs, weights]."""
-    return packed.new_empty(_backward(tiles).num_programs, len(packed))
+    return torch.empty(BACKWARD.num_programs, len(packed), device=packed.device)
 
 
 def gradient_scale(d_logits: Tensor) -> Tensor:
@@ -195,10 +192,9 @@ def head_backward(
     tiles: Tiles, h: Tensor, d_logits: Tensor, scale: Tensor, packed: Tensor, d_h: Tensor, grads: Tensor
 ) -> None:
     """Write the scaled gradient of the last features and of the head. [N, S] -> [N, S, F]."""
-    launch = _backward(tiles)
-    head_backward_kernel[(launch.num_programs,)](
+    head_backward_kernel[(BACKWARD.num_programs,)](
         *(h, d_logits, scale, packed, d_h, grads),
-        **tiles.arguments(launch),
+        **tiles.arguments(BACKWARD),
         num_packed=grads.stride(0),
         F=h.shape[2],
     )
@@ -223,10 +219,9 @@ def layer_backward(
     `d_messages` is the gradient of the messages that the result `h_next` was sent as. [N, S, F].
     """
     inside = Inside(torch.empty_like(d_h), torch.empty_like(d_h), torch.empty_like(d_h))
-    launch = _backward(tiles)
-    layer_backward_kernel[(launch.num_programs,)](
+    layer_backward_kernel[(BACKWARD.num_programs,)](
         *(h_next, *kept, d_h if d_messages is None else d_messages, packed, d_h, *inside, grads),
-        **tiles.arguments(launch),
+        **tiles.arguments(BACKWARD),
         num_packed=grads.stride(0),
         HAS_NEXT=d_messages is not None,
         F=d_h.shape[2],
@@ -250,7 +245,7 @@ def norm_backward(
     d_shares = torch.empty(tiles.num_items, summed.shape[2], dtype=torch.float32, device=summed.device)
     norm_backward_kernel[(tiles.num_items,)](
         *(summed, row_scale, sums, packed, d_values, gradient_scale, d_shares),
-        *(tiles.starts, tiles.sizes, tiles.extents, tiles.num_samples, sums.shape[1]),
+        *(tiles.starts, tiles.sizes, tiles.extents, tiles.num_samples),
         F=summed.shape[2],
         ROWS=NORM_ROWS,
         num_warps=SUMS.num_warps,
@@ -270,11 +265,9 @@ def products(
     grads: Tensor,
 ) -> None:
     """Write the gradients of a layer's other weights, from that of its own messages among others. [N, S, F]."""
-    launch = _backward(tiles)
-    products_kernel[(launch.num_programs,)](
+    products_kernel[(BACKWARD.num_programs,)](
         *(h, summed, row_scale, sums, packed, inside.d_sum, inside.d_first, d_messages, grads),
-        **tiles.arguments(launch),
-        num_splits=sums.shape[1],
+        **tiles.arguments(BACKWARD),
         num_packed=grads.stride(0),
         F=h.shape[2],
     )
@@ -293,10 +286,9 @@ def encode_backward(
     grads: Tensor,
 ) -> None:
     """Write the gradient of the encoder."""
-    launch = _backward(tiles)
-    encode_backward_kernel[(launch.num_programs,)](
+    encode_backward_kernel[(ENCODE_BACKWARD.num_programs,)](
         *(x, features, node_inputs, step, d_h, d_messages, packed, grads),
-        **tiles.arguments(launch),
+        **tiles.arguments(ENCODE_BACKWARD),
         num_packed=grads.stride(0),
         **_encoder_arguments(shape),
         F=d_h.shape[2],
@@ -318,14 +310,6 @@ def neighbor_sum(lists: NeighborLists, values: Tensor, out: Tensor, row_scale: T
         # A warp loads 512 columns of its four neighbours at once; twice as many warps took up to ten times as long.
         num_warps=max(1, columns // 512),
     )
-
-
-def _forward(tiles: Tiles) -> Launch:
-    return FORWARD_LARGE if tiles.largest >= LARGE else FORWARD
-
-
-def _backward(tiles: Tiles) -> Launch:
-    return BACKWARD_LARGE if tiles.largest >= LARGE else BACKWARD
 
 
 def _encoder_arguments(shape: EncoderShape) -> dict[str, Any]:

@@ -138,20 +138,12 @@ def _line(sums: tl.tensor, index: tl.constexpr) -> Any:
 
 
 @triton.jit
-def _graph_moments(
-    sums: tl.tensor, item: tl.tensor, num_splits: tl.tensor, size: tl.tensor, share: tl.tensor, F: tl.constexpr
-) -> Any:
-    """GraphNorm's mean and inverse deviation of one graph and sample from the sums of its parts."""
-    cols = tl.arange(0, F)
-    total = tl.zeros([F], tl.float32)
-    squares = tl.zeros([F], tl.float32)
-    for split in range(num_splits):
-        at = (item * num_splits + split) * 2 * F + cols
-        total += tl.load(sums + at)
-        squares += tl.load(sums + at + F)
+def _graph_moments(sums: tl.tensor, item: tl.tensor, size: tl.tensor, share: tl.tensor, F: tl.constexpr) -> Any:
+    """GraphNorm's mean and inverse deviation of one graph and sample from its sums."""
+    at = item * 2 * F + tl.arange(0, F)
     count = tl.maximum(size, 1).to(tl.float32)
-    mean = (total / count)[None, :]
-    variance = (squares / count)[None, :] - share * (2 - share) * mean * mean
+    mean = (tl.load(sums + at) / count)[None, :]
+    variance = (tl.load(sums + at + F) / count)[None, :] - share * (2 - share) * mean * mean
     return mean, tl.rsqrt(tl.maximum(variance, 0.0) + EPSILON)
 
 
@@ -281,13 +273,12 @@ def _normal_sum(
     real: tl.tensor,
     sizes: tl.tensor,
     num_samples: tl.tensor,
-    num_splits: tl.tensor,
     F: tl.constexpr,
 ) -> Any:
     """A tile of neighbour sums after GraphNorm."""
     share = _vector(packed, LAYER_MATRICES, MEAN_SHARE, F)
     item = graph * num_samples + sample
-    mean, inverse = _graph_moments(sums, item, num_splits, tl.load(sizes + graph), share, F)
+    mean, inverse = _graph_moments(sums, item, tl.load(sizes + graph), share, F)
     at = (rows * num_samples + sample)[:, None] * F + tl.arange(0, F)[None, :]
     total = tl.load(summed + at, mask=real[:, None], other=0.0).to(tl.float32)
     total = total * tl.load(row_scale + rows, mask=real, other=0.0)[:, None]
@@ -311,7 +302,6 @@ def layer_kernel(
     num_samples: tl.tensor,
     num_blocks: tl.tensor,
     num_units: tl.tensor,
-    num_splits: tl.tensor,
     HAS_NEXT: tl.constexpr,
     KEEP: tl.constexpr,
     F: tl.constexpr,
@@ -332,9 +322,7 @@ def layer_kernel(
         at = (rows * num_samples + sample)[:, None] * F + cols
         line = (rows * num_samples + sample)[:, None] * 3
         given = tl.load(h + at, mask=real[:, None], other=0.0)
-        normal = _normal_sum(
-            summed, row_scale, sums, packed, graph, sample, rows, real, sizes, num_samples, num_splits, F
-        )
+        normal = _normal_sum(summed, row_scale, sums, packed, graph, sample, rows, real, sizes, num_samples, F)
         # Vectors are read where they are needed: over the whole loop they would fill the registers.
         hidden = _add_dot(normal.to(dtype), first_a, _dot(given, first_h))
         hidden += _vector(packed, LAYER_MATRICES, FIRST_BIAS, F)
@@ -541,7 +529,6 @@ def products_kernel(
     num_samples: tl.tensor,
     num_blocks: tl.tensor,
     num_units: tl.tensor,
-    num_splits: tl.tensor,
     num_packed: tl.tensor,
     F: tl.constexpr,
     ROWS: tl.constexpr,
@@ -567,9 +554,7 @@ def products_kernel(
         gradient = tl.load(d_first + at, mask=real[:, None], other=0.0)
         g_first_h = _add_dot(given, gradient, g_first_h)
         g_lines = _add_sum(gradient, 2, g_lines, ROWS)
-        normal = _normal_sum(
-            summed, row_scale, sums, packed, graph, sample, rows, real, sizes, num_samples, num_splits, F
-        )
+        normal = _normal_sum(summed, row_scale, sums, packed, graph, sample, rows, real, sizes, num_samples, F)
         g_first_a = _add_dot(tl.trans(normal.to(dtype)), gradient, g_first_a)
     grads += tl.program_id(0).to(tl.int64) * num_packed
     _store_matrix(grads, SKIP, g_skip, F)
@@ -594,7 +579,6 @@ def norm_backward_kernel(
     sizes: tl.tensor,
     extents: tl.tensor,
     num_samples: tl.tensor,
-    num_splits: tl.tensor,
     F: tl.constexpr,
     ROWS: tl.constexpr,
 ) -> None:
@@ -606,7 +590,7 @@ def norm_backward_kernel(
     extent = tl.load(extents + graph)
     cols = tl.arange(0, F)
     share = _vector(packed, LAYER_MATRICES, MEAN_SHARE, F)
-    mean, inverse = _graph_moments(sums, item, num_splits, size, share, F)
+    mean, inverse = _graph_moments(sums, item, size, share, F)
     straight = tl.zeros([ROWS, F], tl.float32)
     along = tl.zeros([ROWS, F], tl.float32)
     for first in range(0, size, ROWS):
