@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PYTEST := $(BIN)/pytest
+# A process of one thread on every core; one that has nothing left takes tests from another.
+PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 
 .PHONY: solve test test-slow check format docs gpu bench clean
 
@@ -9,7 +11,7 @@ solve: .venv/installed  ## solve a bundled graph with a bundled model, print the
 	$(BIN)/diffuco solve mis examples/rb-small.clq --model mis-rb-small --plot solution.png
 
 test: .venv/installed  ## all tests and doctests that need neither a GPU nor much patience
-	$(PYTEST) -m "not gpu and not slow" --cov=diffuco --cov-report=term:skip-covered
+	OMP_NUM_THREADS=1 $(PYTEST) -m "not gpu and not slow" $(PARALLEL) --cov=diffuco --cov-report=term:skip-covered
 
 test-slow: .venv/installed  ## the rest that runs on a CPU
 	$(PYTEST) -m slow

@@ -29,6 +29,12 @@ class Outcome(NamedTuple):
 Run = Callable[..., Outcome]
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Without a GPU its tests would be interpreted, for hours, or fail."""
+    if item.get_closest_marker("gpu") and not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Tests neither read nor fill the user's cache."""
