@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import get_args
 
 import httpx
@@ -19,8 +20,9 @@ from diffuco.graphs.graph import Graph
 from diffuco.problems import all_problems
 from diffuco.solver import Solver
 from diffuco.verification import verify
-from diffuco.web.app import EventStream, create_app
-from diffuco.web.events import packed
+from diffuco.web.app import create_app
+from diffuco.web.batching import Job, Options
+from diffuco.web.events import EventResponse, packed
 from diffuco.web.limits import Limits
 from diffuco.web.messages import ProblemName
 from serving import serving
@@ -122,6 +124,33 @@ def test_every_text_format_is_read(client, known, tmp_path):
     shown = client.post("/api/graph", json={"graph": {"kind": "text", "text": path.read_text(), "name": path.name}})
     assert shown.status_code == 200, shown.text
     assert (shown.json()["nodes"], shown.json()["edges"]) == (3, [0, 1, 1, 2])
+
+
+@pytest.mark.parametrize("name", ["house", "house.data", "house.txt", "house.gr.gz"])
+def test_a_named_format_is_taken_whatever_the_name_says(client, name):
+    shown = client.post("/api/graph", json={"graph": HOUSE_GRAPH | {"name": name, "format": "dimacs"}})
+    assert (shown.status_code, shown.json()["nodes"]) == (200, 5)
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ({"name": "house.data"}, "house.data: the name does not tell the format; choose it from dimacs, pace, metis, "),
+        ({"name": ""}, "the name does not tell the format"),
+        ({"name": "house.npz"}, "a graph in npz is not one text; convert the file"),
+        ({"format": "npz"}, "no format 'npz'; choose one of dimacs, pace, metis, "),
+        ({"format": "xyz"}, "no format 'xyz'; choose one of dimacs, pace, metis, "),
+        ({"format": ""}, "no format ''; choose one of dimacs"),
+        ({"format": "graphml"}, "house.clq"),
+        ({"format": 7}, "graph.text.format: Input should be a valid string"),
+    ],
+)
+def test_formats_that_cannot_be_are_refused(client, source, reason):
+    for path, rest in (("/api/graph", {}), ("/api/solve", {"problem": "mis"})):
+        response = client.post(path, json={"graph": HOUSE_GRAPH | source, **rest})
+        assert response.status_code == 422
+        assert reason in response.json()["error"]
+        assert "--" not in response.json()["error"]
 
 
 @pytest.mark.parametrize(
@@ -274,7 +303,9 @@ def test_examples_of_the_documentation(client):
 def test_what_there_is(client):
     about = client.get("/api/about").json()
     assert about["limits"]["max_nodes"] == 200
-    assert ".clq" in about["formats"]["dimacs"]
+    assert list(about["formats"]) == [known.name for known in TEXT_FORMATS]
+    assert ".clq" in about["formats"]["dimacs"]["suffixes"]
+    assert "p edge N M" in about["formats"]["dimacs"]["description"]
     names = {card["name"] for card in client.get("/api/models").json()["models"]}
     assert {"mis-untrained", "mis-rb-small"} <= names
     assert client.get("/healthz").json()["status"] == "ok"
@@ -343,7 +374,8 @@ def _until(condition, timeout_s: float = 20.0) -> None:
 
 
 def test_events_end_when_a_client_leaves_while_one_is_being_sent():
-    is_ended = []
+    is_ended, abandoned = [], []
+    job = Job(parse_graph(HOUSE, "a.clq"), Options("mis-untrained", 1, 1, 0))
 
     async def events():
         try:
@@ -363,5 +395,6 @@ def test_events_end_when_a_client_leaves_while_one_is_being_sent():
         await response({"type": "http"}, leave, send)
         return list(is_ended)  # now, as the end of a loop ends all generators
 
-    response = EventStream(events())
+    response = EventResponse(events(), job, SimpleNamespace(abandon=abandoned.append))
     assert asyncio.run(serve()) == [True]
+    assert abandoned == [job]

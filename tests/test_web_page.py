@@ -168,7 +168,58 @@ def test_what_is_wrong_with_a_file_is_said(page, tmp_path):
     path = tmp_path / "broken.clq"
     path.write_text("p edge 3 1\ne 1 9\n")
     page.set_input_files("#file", path)
-    playwright.expect(page.locator("#message")).to_contain_text("broken.clq:2: 9 is not a node")
+    playwright.expect(page.locator("#graph-message")).to_contain_text("broken.clq:2: 9 is not a node")
+
+
+def test_the_format_is_asked_for_where_the_name_does_not_tell_it(page, house, tmp_path):
+    playwright.expect(page.locator("#format")).to_be_hidden()
+    unnamed = house.rename(tmp_path / "house.data")
+    page.set_input_files("#file", unnamed)
+    playwright.expect(page.locator("#graph-message")).to_contain_text("the name does not tell the format")
+    page.get_by_label("Read house.data as").focus()
+    page.keyboard.type("dimacs")  # by keyboard
+    playwright.expect(page.locator("#about-graph")).to_contain_text("5 nodes, 6 edges")
+    playwright.expect(page.locator("#about-format")).to_contain_text("p edge N M")
+    playwright.expect(page.locator("#graph-message")).to_be_empty()
+    _solve(page)
+    assert page.inner_text("#objective") == "2"
+
+    page.select_option("#format", "graphml")  # a wrong choice leaves the graph and can be mended
+    playwright.expect(page.locator("#graph-message")).to_contain_text("house.data")
+    playwright.expect(page.locator("#about-graph")).to_contain_text("5 nodes, 6 edges")
+    page.select_option("#format", "dimacs")
+    playwright.expect(page.locator("#graph-message")).to_be_empty()
+    page.click("#draw")
+    playwright.expect(page.locator("#format")).to_be_hidden()
+
+
+def test_the_format_of_a_txt_can_be_corrected(page, tmp_path):
+    path = tmp_path / "path.txt"
+    path.write_text("3 2\n2\n1 3\n2\n")
+    page.set_input_files("#file", path)
+    page.select_option("#format", "metis")
+    playwright.expect(page.locator("#about-graph")).to_contain_text("3 nodes, 2 edges")
+    named = path.rename(tmp_path / "path.graph")
+    page.set_input_files("#file", named)
+    playwright.expect(page.locator("#format")).to_be_hidden()
+
+
+def test_a_model_can_be_chosen(page, address):
+    cards = httpx.get(f"{address}/api/models").json()["models"]
+    for problem in ("mis", "mds"):
+        page.check(f"input[value={problem}]", force=True)
+        names = [card["name"] for card in cards if card["problem"] == problem]
+        assert page.locator("#model option").all_inner_texts() == ["automatic", *names]
+        assert page.input_value("#model") == ""
+    page.get_by_label("Model").select_option("mds-ba-small")
+    playwright.expect(page.locator("#about-model")).to_contain_text("Trained on Barabási-Albert graphs of 200 to 300")
+    page.fill("#samples", "2")
+    page.fill("#factor", "1")
+    _solve(page)
+    assert "model mds-ba-small" in page.inner_text("#answer")
+    page.check("input[value=mis]", force=True)
+    assert page.input_value("#model") == ""
+    playwright.expect(page.locator("#about-model")).to_contain_text("As suits the graph")
 
 
 def test_a_graph_of_2000_nodes_is_laid_out_off_the_main_thread(page, tmp_path):

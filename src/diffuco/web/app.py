@@ -11,7 +11,6 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from starlette.exceptions import HTTPException
-from starlette.types import Receive, Scope, Send
 
 from diffuco import __version__
 from diffuco.errors import InputError
@@ -125,17 +124,6 @@ def _add_api(app: FastAPI, service: Service, queue: DeviceQueue) -> None:
             return service.answer(body, read, solved) | shown_states(solved.solution)
 
         return EventResponse(events.tell(queue.metrics, limits.max_seconds, ahead, last), job, queue)
-
-
-class EventStream(StreamingResponse):
-    """Ends its events with the connection, also where a client left while one was being sent."""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the events."""
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            await self.body_iterator.aclose()  # type: ignore[attr-defined]
 
 
 def _prepare(service: Service, body: SolveRequest) -> tuple[ReadGraph, Job]:

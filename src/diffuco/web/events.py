@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 import anyio.to_thread
@@ -46,7 +46,7 @@ class JobEvents:
 
     async def tell(
         self, metrics: Metrics, max_seconds: float, ahead: int, last: Callable[[Solved], Content]
-    ) -> AsyncIterator[str]:
+    ) -> AsyncGenerator[str, None]:
         """The events as text, until the job is solved or its time is over."""
         ends = self.loop.time() + max_seconds
         options = self.job.options
@@ -81,11 +81,11 @@ class JobEvents:
 
 
 class EventResponse(StreamingResponse):
-    """Sends events; a client that leaves, even before the first of them, ends the job."""
+    """Sends events; a client that leaves, before the first of them or while one is being sent, ends the job."""
 
-    def __init__(self, events: AsyncIterator[str], job: Job, queue: DeviceQueue) -> None:
+    def __init__(self, events: AsyncGenerator[str, None], job: Job, queue: DeviceQueue) -> None:
         super().__init__(events, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
-        self.job, self.queue = job, queue
+        self.events, self.job, self.queue = events, job, queue
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until all is told or nobody listens."""
@@ -94,6 +94,7 @@ class EventResponse(StreamingResponse):
         finally:
             if not self.job.result.done():
                 self.queue.abandon(self.job)
+            await self.events.aclose()
 
 
 def shown_states(solution: Solution) -> Content:

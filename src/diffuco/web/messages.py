@@ -24,7 +24,12 @@ class GraphText(Message):
 
     kind: Literal["text"]
     text: str = Field(examples=["p edge 3 2\ne 1 2\ne 2 3\n"])
-    name: str = Field("graph.txt", max_length=200, description="Its suffix tells the format.", examples=["path.clq"])
+    name: str = Field(
+        "graph.txt",
+        max_length=200,
+        description="Its suffix tells the format.",
+        examples=["path.clq"],
+    )
     format: str | None = Field(None, max_length=40, description="A name from `formats` of /api/about.")
 
 
@@ -169,6 +174,13 @@ class Models(Message):
     models: list[ModelCard]
 
 
+class FormatShown(Message):
+    """A format in which a graph may be sent as text."""
+
+    suffixes: list[str] = Field(description="Ends of file names that tell it.")
+    description: str
+
+
 class About(Message):
     """What this server can do."""
 
@@ -177,7 +189,7 @@ class About(Message):
     limits: dict[str, float]
     problems: dict[ProblemName, str]
     senses: dict[ProblemName, Literal["min", "max"]]
-    formats: dict[str, list[str]] = Field(description="Names of text formats and the suffixes that tell them.")
+    formats: dict[str, FormatShown] = Field(description="Text formats by the names that requests may give.")
 
 
 class Health(Message):

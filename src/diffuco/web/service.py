@@ -132,7 +132,10 @@ class Service:
             "limits": asdict(self.limits),
             "problems": {problem.name: problem.title for problem in all_problems()},
             "senses": {problem.name: problem.sense for problem in all_problems()},
-            "formats": {known.name: list(known.suffixes) for known in TEXT_FORMATS},
+            "formats": {
+                known.name: {"suffixes": list(known.suffixes), "description": known.description}
+                for known in TEXT_FORMATS
+            },
         }
 
     @cached_property

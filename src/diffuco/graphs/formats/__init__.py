@@ -6,6 +6,7 @@ it; any other `.txt` is an edge list.
 """
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 from diffuco.errors import InputError
@@ -87,8 +88,11 @@ def parse_graph(text: str, name: str, format: str | None = None, *, max_nodes: i
     >>> parse_graph("p td 3 2\\n1 2\\n2 3\\n", "path.gr")
     Graph(name='path', num_nodes=3, num_edges=2)
     """
-    chosen = _choose_format(name, format)
-    if format is None and chosen is collection.TU:
+    chosen = _by_suffix(name) if format is None else _named(name, format, TEXT_FORMATS)
+    if chosen is None:
+        names = ", ".join(known.name for known in TEXT_FORMATS)
+        raise InputError(f"{name}: the name does not tell the format; choose it from {names}")
+    if chosen is collection.TU:
         chosen = edge_list.FORMAT
     if chosen not in TEXT_FORMATS:
         raise InputError(f"{name}: a graph in {chosen.name} is not one text; convert the file")
@@ -128,18 +132,27 @@ def write_graph(graph: Graph, path: str | Path, format: str | None = None) -> No
 
 def _choose_format(path: str | Path, name: str | None) -> Format:
     if name is not None:
-        for known in FORMATS:
-            if known.name == name:
-                return known
-        raise InputError(f"{path}: no format {name!r}; choose one of {', '.join(known.name for known in FORMATS)}")
+        return _named(path, name, FORMATS)
     if str(path) == "-":
         raise InputError("<stdin>: a pipe has no suffix; pass --format (format= in Python)")
-    plain_name = _plain_name(path)
-    matches = [(suffix, known) for known in FORMATS for suffix in known.suffixes if plain_name.endswith(suffix)]
-    if not matches:
+    found = _by_suffix(path)
+    if found is None:
         suffixes = " ".join(suffix for known in FORMATS for suffix in known.suffixes)
         raise InputError(f"{path}: no format has this suffix; rename it to one of {suffixes}, or pass --format")
-    return max(matches, key=lambda match: len(match[0]))[1]
+    return found
+
+
+def _named(path: str | Path, name: str, among: Sequence[Format]) -> Format:
+    for known in among:
+        if known.name == name:
+            return known
+    raise InputError(f"{path}: no format {name!r}; choose one of {', '.join(known.name for known in among)}")
+
+
+def _by_suffix(path: str | Path) -> Format | None:
+    plain_name = _plain_name(path)
+    matches = [(suffix, known) for known in FORMATS for suffix in known.suffixes if plain_name.endswith(suffix)]
+    return max(matches, key=lambda match: len(match[0]))[1] if matches else None
 
 
 def _choose_for_txt(source: Source, by_suffix: Format) -> Format:

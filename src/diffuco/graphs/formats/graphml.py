@@ -37,7 +37,7 @@ def read(source: Source) -> list[Graph]:
     except expat.ExpatError as error:
         reason = expat.ErrorString(error.code)
         raise source.error(
-            f"not well-formed XML ({reason}); correct the file or pass --format", error.lineno
+            f"not well-formed XML ({reason}); correct the file or {source.choose_format}", error.lineno
         ) from error
     except (LookupError, ValueError) as error:
         if isinstance(error, InputError):

@@ -13,7 +13,7 @@ def problem_line(source: Source, table: NumericLines, kinds: tuple[str, ...]) ->
         raise source.error(f"a problem line of {len(words)} words; write {expected}", line)
     if words[1].decode("utf-8", "replace") not in kinds:
         raise source.error(
-            f"a problem of kind {quoted(words[1])}; expected {' or '.join(kinds)}, or pass --format", line
+            f"a problem of kind {quoted(words[1])}; expected {' or '.join(kinds)}, or {source.choose_format}", line
         )
     return make_header(source, [whole_number(source, word, line) for word in words[2:]], line)
 
@@ -21,7 +21,7 @@ def problem_line(source: Source, table: NumericLines, kinds: tuple[str, ...]) ->
 def problem_words(source: Source, table: NumericLines, expected: str) -> tuple[list[bytes], int]:
     """The words of the one `p` line, and its number; it must stand before the data."""
     if not table.headers:
-        raise source.error(f"no problem line; begin with {expected}, or pass --format")
+        raise source.error(f"no problem line; begin with {expected}, or {source.choose_format}")
     line, text = table.headers[0]
     if len(table.headers) > 1:
         raise source.error(f"a second problem line, after that on line {line}; keep one", table.headers[1][0])
@@ -36,9 +36,8 @@ def counts_line(source: Source, table: NumericLines) -> tuple[Header, NumericLin
         raise source.error("no header line; begin with the numbers of nodes and edges")
     line = int(table.lines[0])
     if table.counts[0] != 2:
-        raise source.error(
-            f"a header of {table.counts[0]} numbers; begin with the numbers of nodes and edges, or pass --format", line
-        )
+        expected = "begin with the numbers of nodes and edges"
+        raise source.error(f"a header of {table.counts[0]} numbers; {expected}, or {source.choose_format}", line)
     return make_header(source, table.values[:2].tolist(), line), table.without_first()
 
 

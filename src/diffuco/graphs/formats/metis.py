@@ -73,7 +73,9 @@ def _read_header(source: Source, table: NumericLines) -> tuple[Header, _Flags, N
         raise source.error("no header line; begin with the numbers of nodes and edges")
     line, width = int(table.lines[0]), int(table.counts[0])
     if not 2 <= width <= 4:
-        raise source.error(f"a header of {width} numbers; write 'NODES EDGES [fmt [ncon]]', or pass --format", line)
+        raise source.error(
+            f"a header of {width} numbers; write 'NODES EDGES [fmt [ncon]]', or {source.choose_format}", line
+        )
     numbers = table.values[:width].tolist()
     header = make_header(source, numbers[:2], line)
     code = numbers[2] if width > 2 else 0.0

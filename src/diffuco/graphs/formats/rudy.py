@@ -50,7 +50,8 @@ def looks_like_rudy(source: Source) -> bool:
     if not np.all((table.values >= 1) & (table.values <= num_nodes)):
         return False
     if num_edges <= num_nodes:
-        warn(source, "line 1 is read as the numbers of nodes and edges; pass --format edge-list if it is an edge")
+        remedy = f"{source.choose_format} edge-list if it is an edge"
+        warn(source, f"line 1 is read as the numbers of nodes and edges; {remedy}")
     return True
 
 

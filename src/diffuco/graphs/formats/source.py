@@ -48,6 +48,8 @@ class Source:
 
     max_nodes = MAX_NODES
     """Largest graph that a reader may make of it."""
+    choose_format = "pass --format"
+    """What to do where the format may be another."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -89,7 +91,9 @@ class Source:
             is_first = False
             if b"\0" in text:
                 line += text.count(b"\n", 0, text.index(b"\0"))
-                raise self.error("a zero byte, so this is no UTF-8 text; check the format or pass --format", line)
+                raise self.error(
+                    f"a zero byte, so this is no UTF-8 text; check the format or {self.choose_format}", line
+                )
             end = text.rfind(b"\n") + 1
             if end:
                 yield Block(line, text[:end])
@@ -179,6 +183,8 @@ class Source:
 
 class TextSource(Source):
     """A text in memory under the name of a file; no file is opened for it, and nothing in it is decompressed."""
+
+    choose_format = "choose the format"
 
     def __init__(self, text: str, name: str, *, max_nodes: int = MAX_NODES) -> None:
         self.path = Path(name)

@@ -16,7 +16,9 @@ const GENERATORS = {
 
 const state = {
   about: null,
+  models: [],
   problem: "mis",
+  file: null, // the file that was chosen last, as the server is told of it
   source: null, // what the server is told the graph is
   isGeneratorChosen: false, // by hand, not by what suits the problem
   graph: null,
@@ -44,8 +46,9 @@ async function start() {
   listen();
   drawEnergies();
   try {
-    state.about = await get("api/about");
+    [state.about, { models: state.models }] = await Promise.all([get("api/about"), get("api/models")]);
     describeServer();
+    listModels();
     await drawGraph();
   } catch (error) {
     say(error);
@@ -55,9 +58,10 @@ async function start() {
 function describeServer() {
   const { version, device, limits, formats } = state.about;
   $("server").textContent = `diffuco ${version} on ${device}`;
-  const suffixes = Object.values(formats).flat();
-  $("formats").textContent = `${suffixes.join(" ")}, up to ${limits.max_nodes.toLocaleString("en")} nodes`;
-  $("file").accept = [...suffixes, ".gz"].join(",");
+  const suffixes = Object.values(formats).map((format) => format.suffixes);
+  $("formats").textContent = `${suffixes.map(([first]) => first).join(" ")}; up to ${limits.max_nodes.toLocaleString("en")} nodes`;
+  $("formats").title = suffixes.flat().join(" ");
+  $("format").append(new Option("automatic, by its name", ""), ...Object.keys(formats).map((name) => new Option(name)));
   $("samples").max = limits.max_samples;
   $("factor").max = limits.max_step_factor;
 }
@@ -79,6 +83,7 @@ function makeProblems() {
 function chooseProblem(name) {
   state.problem = name;
   $("explanation").textContent = PROBLEMS[name].text;
+  listModels();
   forgetSolve();
   const { suits } = PROBLEMS[name];
   // A QUBO lives on its coefficients, the others on edges alone.
@@ -88,6 +93,18 @@ function chooseProblem(name) {
     chooseGenerator();
     drawGraph();
   }
+}
+
+function listModels() {
+  const models = state.models.filter((model) => model.problem === state.problem);
+  $("model").replaceChildren(new Option("automatic", ""), ...models.map(({ name }) => new Option(name)));
+  describeModel();
+}
+
+function describeModel() {
+  const model = state.models.find(({ name }) => name === $("model").value);
+  $("about-model").textContent = model ? `Trained on ${model.trained_on}.` : "As suits the graph; the answer names it.";
+  $("about-model").title = model ? `Choose it for ${model.choose_it_for}.` : "";
 }
 
 function chooseGenerator() {
@@ -111,16 +128,25 @@ async function readFile(file) {
     if (file.size > state.about.limits.max_body_bytes) throw new Error(`${file.name}: larger than this server accepts`);
     const isPacked = /\.gz$/i.test(file.name);
     const stream = isPacked ? file.stream().pipeThrough(new DecompressionStream("gzip")) : file.stream();
-    const text = await new Response(stream).text();
-    await loadGraph({ kind: "text", text, name: file.name });
+    state.file = { kind: "text", name: file.name, text: await new Response(stream).text() };
+    $("format").value = "";
+    await loadGraph(state.file);
   } catch (error) {
-    say(error instanceof TypeError ? new Error(`${file.name}: the file cannot be unpacked`) : error);
+    say(error instanceof TypeError ? new Error(`${file.name}: the file cannot be unpacked`) : error, "graph-message");
   }
+}
+
+/** Let the format be chosen where the name of a file does not tell it: it told the wrong one, or a .txt, which may be in any. */
+function offerFormats(source, isRead) {
+  const isTold = isRead && !source.format && !/\.txt(\.gz)?$/i.test(source.name);
+  $("format-choice").hidden = source.kind !== "text" || isTold;
+  $("format-of").textContent = `Read ${source.name} as`;
+  $("about-format").textContent = state.about.formats[source.format]?.description ?? "";
 }
 
 async function loadGraph(source) {
   const request = ++graphRequest;
-  say("");
+  say("", "graph-message");
   busy("reading the graph");
   try {
     const shown = await post("api/graph", { graph: source });
@@ -142,11 +168,15 @@ async function loadGraph(source) {
     $("about-graph").replaceChildren(bold(state.graph.name), ` ${text}`);
     $("graph").setAttribute("aria-label", `Graph ${state.graph.name}: ${text}`);
     $("solve").disabled = $("play").disabled = false;
-    if (shown.notes.length) say(shown.notes.join("; "), "note");
+    if (shown.notes.length) say(shown.notes.join("; "), "graph-message", "note");
+    offerFormats(source, true);
+    if (source.kind === "text") $("graph").scrollIntoView({ block: "nearest" }); // on a phone it is not beside the file
   } catch (error) {
-    say(error);
+    if (request !== graphRequest) return;
+    say(error, "graph-message");
+    offerFormats(source, false);
   } finally {
-    busy();
+    if (request === graphRequest) busy();
   }
 }
 
@@ -181,6 +211,7 @@ async function solve() {
   const body = {
     problem: state.problem,
     graph: state.source,
+    model: $("model").value || null,
     samples: number("samples"),
     step_factor: number("factor"),
     seed: number("seed"),
@@ -234,6 +265,7 @@ function forgetSolve() {
   state.solving = null;
   $("solve").textContent = "Solve and watch";
   play(false);
+  say("");
   Object.assign(state, { frames: [], decoded: null, answer: null, numSteps: 0, frame: 0, selected: 0 });
   for (const id of ["back", "forward", "scrub"]) $(id).disabled = true;
   Object.assign($("scrub"), { value: 0, max: 1 });
@@ -419,9 +451,9 @@ const number = (id) => Number($(id).value);
 const plain = (value) => value.toLocaleString("en", { maximumFractionDigits: 2 }).replace("-", "−");
 const bold = (text) => Object.assign(document.createElement("b"), { textContent: text });
 
-function say(message, kind = "problem") {
-  $("message").textContent = message.message ?? message;
-  $("message").className = kind;
+function say(message, place = "message", kind = "problem") {
+  $(place).textContent = message.message ?? message;
+  $(place).className = `message ${kind}`;
 }
 
 function busy(text = "") {
@@ -462,6 +494,11 @@ function listen() {
     drawGraph();
   });
   for (const id of ["first", "second", "graph-seed"]) $(id).addEventListener("change", drawGraph);
+  $("model").addEventListener("change", () => {
+    describeModel();
+    forgetSolve();
+  });
+  $("format").addEventListener("change", () => loadGraph({ ...state.file, format: $("format").value || null }));
   $("file").addEventListener("change", () => { if ($("file").files[0]) readFile($("file").files[0]); $("file").value = ""; });
   $("play").addEventListener("click", togglePlay);
   $("back").addEventListener("click", () => { play(false); showFrame(state.frame - 1); });
