@@ -78,7 +78,7 @@ def _shape(config: GnnConfig, graphs: Sequence[Graph], num_samples: int) -> tupl
     """Rows, and the weights that multiply a row: of the encoder and of the rest."""
     hidden = config.num_hidden
     rows = num_samples * sum(graph.num_nodes for graph in graphs)
-    inputs = (1 + config.weighted + config.num_random_features) * hidden
+    inputs = config.num_inputs * hidden
     return rows, inputs, 5 * config.num_layers * hidden**2 + 2 * hidden**2 + hidden
 
 

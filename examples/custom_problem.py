@@ -2,9 +2,9 @@
 
     python examples/custom_problem.py [NUM_TRAIN_STEPS]
 
-The problem here is Maximum Weight Independent Set. A new problem needs nothing else from the package: the loss, the
-reverse process and the decoder take any `Problem`. (For the command line, it also has to be added to the lists that
-CONTRIBUTING.md names.)
+The problem here is where to open shops: each site has a profit, and two shops on neighbouring sites lose some of it to
+each other. A new problem needs nothing else from the package: the loss, the reverse process and the decoder take any
+`Problem`. (For the command line, it also has to be added to the lists that CONTRIBUTING.md names.)
 """
 
 import sys
@@ -30,56 +30,56 @@ NUM_STEPS = 3
 
 
 @dataclass(frozen=True)
-class WeightedIndependentSet(Problem):
-    """H(X) = -sum_i w_i x_i + penalty * sum_(i,j) x_i x_j, for node weights in 0..1."""
+class ShopSites(Problem):
+    """H(X) = -sum_i w_i x_i + loss * sum_(i,j) x_i x_j: node weights are profits, neighbours compete for customers."""
 
-    name = "weighted-mis"
-    title = "Maximum Weight Independent Set"
+    name = "shop-sites"
+    title = "Sites of shops"
     sense = "max"
-    uses_weights = True
+    uses_node_weights = True
 
-    penalty: float = 1.01
-    """Cost of one edge inside the set; above the largest weight, so that every minimum is feasible."""
+    loss: float = 0.6
+    """What two neighbours lose by each other."""
 
     def energy(self, batch: Batch, x: Tensor) -> Tensor:
         """H(X) for states, E[H(X)] for probabilities. [N, S] -> [B, S]."""
-        return self.penalty * self.violations(batch, x) - self.objective(batch, x)
+        profits = batch.node_weights_or(1.0)[:, None].to(x.dtype)
+        return batch.graph_sum(x * (0.5 * self.loss * batch.neighbor_sum(x) - profits))
 
     def objective(self, batch: Batch, x: Tensor) -> Tensor:
-        """Weight of the set. [N, S] -> [B, S]."""
-        return batch.graph_sum(batch.node_weights[:, None] * x)
+        """Profit of the chosen sites. [N, S] -> [B, S]."""
+        return -self.energy(batch, x)
 
     def violations(self, batch: Batch, x: Tensor) -> Tensor:
-        """Edges inside the set. [N, S] -> [B, S]."""
-        return batch.graph_sum(0.5 * x * batch.neighbor_sum(x))
+        """None: shops may compete. [N, S] -> [B, S]."""
+        return batch.graph_sum(torch.zeros_like(x))
 
     def form(self, batch: Batch) -> QuadraticForm:
-        """Linear: minus the weights; coupling `penalty` along edges."""
-        return QuadraticForm(linear=-batch.node_weights, edge=self.penalty)
+        """Linear: minus the profits; coupling `loss` along edges."""
+        return QuadraticForm(linear=-batch.node_weights_or(1.0), edge=self.loss)
 
 
 def main(num_train_steps: int) -> None:
     """Train on random graphs, then compare with the obvious heuristic on graphs the network has not seen."""
-    problem = WeightedIndependentSet()
-    model = train(problem, weighted_graphs("train", 256), num_train_steps)
+    problem = ShopSites()
+    model = train(problem, sites("train", 256), num_train_steps)
 
-    batch = make_batch(weighted_graphs("test", 64))
+    batch = make_batch(sites("test", 64))
     sampler = Sampler(model, NUM_STEPS, torch.device("cpu"))
     seeds = np.random.default_rng(0)
     states, _ = draw_solutions(sampler, problem, batch, num_samples=8, step_factor=3, token_size=1, seeds=seeds)
-    assert not problem.violations(batch, states).any()
     objectives = problem.objective(batch, states)
-    # Decoding goes by falling probability, so probabilities near 0 in the order of the weights take the heaviest first.
-    greedy = conditional_expectation(problem, batch, 1e-6 * batch.node_weights[:, None])
-    print(f"mean weight of the sets, heaviest node first: {problem.objective(batch, greedy).mean():.3f}")
-    print(f"mean weight of the sets, samples of the network: {objectives.mean():.3f}")
-    print(f"mean weight of the sets, best of 8 samples: {objectives.max(1).values.mean():.3f}")
+    # Decoding goes by falling probability, so probabilities near 0 in the order of profits take the best site first.
+    greedy = conditional_expectation(problem, batch, 1e-6 * batch.node_weights_or(1.0)[:, None])
+    print(f"mean profit, best site first: {problem.objective(batch, greedy).mean():.3f}")
+    print(f"mean profit, samples of the network: {objectives.mean():.3f}")
+    print(f"mean profit, best of 8 samples: {objectives.max(1).values.mean():.3f}")
 
 
 def train(problem: Problem, graphs: list[Graph], num_train_steps: int) -> Gnn:
     """Minimise the joint bound while the temperature falls to 0; `diffuco train` does the same with more comfort."""
     torch.manual_seed(0)
-    model = Gnn(GnnConfig(num_steps=NUM_STEPS, num_layers=2, num_hidden=32, weighted=True))
+    model = Gnn(GnnConfig(num_steps=NUM_STEPS, num_layers=2, num_hidden=32, node_weighted=True))
     optimizer = torch.optim.RAdam(model.parameters(), lr=0.005)
     noise = make_noise("exponential", NUM_STEPS)
     generator = torch.Generator().manual_seed(0)
@@ -102,8 +102,8 @@ def train(problem: Problem, graphs: list[Graph], num_train_steps: int) -> Gnn:
     return model
 
 
-def weighted_graphs(split: str, count: int) -> list[Graph]:
-    """RB graphs of 20 to 42 nodes, with random node weights."""
+def sites(split: str, count: int) -> list[Graph]:
+    """RB graphs of 20 to 42 nodes, with random profits."""
     rng = np.random.default_rng(len(split))
     graphs = get_dataset("rb-tiny").graphs(split, count)
     return [replace(graph, node_weights=rng.uniform(0, 1, graph.num_nodes)) for graph in graphs]

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from diffuco.graphs.graph import Graph
+from diffuco.problems import NodeSetProblem
 
 
 def all_states(num_nodes: int) -> np.ndarray:
@@ -21,19 +22,24 @@ def energy(problem, graph: Graph, x: np.ndarray) -> float:
     if graph.edge_weights is not None:
         weights = {(int(u), int(v)): float(w) for (u, v), w in zip(graph.edges, graph.edge_weights, strict=True)}
     nodes = range(graph.num_nodes)
+    w = np.ones(graph.num_nodes) if graph.node_weights is None else graph.node_weights
+    heaviest = max(w, default=1.0) or 1.0
+    # What a node weighs in a penalty: never less than a 1,024th of the heaviest, rounded up to its 65,536ths.
+    b = heaviest * np.maximum(np.ceil(w / heaviest * 2**16 - 1e-3) / 2**16, 2**-10)
     if problem.name == "mis":
-        return -sum(x) + problem.penalty * sum(x[i] * x[j] for i, j in edges)
+        return -w @ x + problem.penalty * sum(max(b[i], b[j]) * x[i] * x[j] for i, j in edges)
     if problem.name == "mvc":
-        return sum(x) + problem.penalty * sum((1 - x[i]) * (1 - x[j]) for i, j in edges)
+        return w @ x + problem.penalty * sum(max(b[i], b[j]) * (1 - x[i]) * (1 - x[j]) for i, j in edges)
     if problem.name == "max-clique":
         missing = [pair for pair in itertools.combinations(nodes, 2) if pair not in edges]
-        return -sum(x) + problem.penalty * sum(x[i] * x[j] for i, j in missing)
+        return -w @ x + problem.penalty * heaviest * sum(x[i] * x[j] for i, j in missing)
     if problem.name == "max-cut":
         spin = 2 * x - 1
         return -sum(w * (1 - spin[i] * spin[j]) / 2 for (i, j), w in weights.items())
     if problem.name == "mds":
         neighbours = {i: [i] + [b if a == i else a for a, b in edges if i in (a, b)] for i in nodes}
-        return sum(x) + problem.penalty * sum(np.prod([1 - x[j] for j in neighbours[i]]) for i in nodes)
+        uncovered = (max(b[neighbours[i]]) * np.prod([1 - x[j] for j in neighbours[i]]) for i in nodes)
+        return w @ x + problem.penalty * sum(uncovered)
     if problem.name == "qubo":
         diagonal = np.zeros(graph.num_nodes) if graph.node_weights is None else graph.node_weights
         return float(diagonal @ x) + sum(w * x[i] * x[j] for (i, j), w in weights.items())
@@ -56,9 +62,31 @@ def seeded(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def small_graphs() -> list[Graph]:
-    """The odd cases: no node, one node, isolated nodes, disconnected, complete, a path, weights of both signs."""
-    rng = np.random.default_rng(0)
+def small_graphs(problem=None) -> list[Graph]:
+    """The odd cases: no node, one node, isolated nodes, disconnected, complete, a path, and weights.
+
+    Of both signs, or for problems that count nodes none below 0: some equal, some 0, all 0, of another unit.
+    """
+    return [*unweighted_graphs(), *(node_weighted_graphs() if is_node_set(problem) else [weighted_graph()])]
+
+
+def is_node_set(problem) -> bool:
+    return isinstance(problem, NodeSetProblem)
+
+
+def node_weighted_graphs() -> list[Graph]:
+    rng = np.random.default_rng(1)
+    edges = [(0, 1), (0, 4), (1, 2), (2, 3), (3, 4), (2, 6), (5, 6)]
+    some = [7.0, 0.0, 2.5, 0.0, 0.0, 2.5, 1.0, 3.0]  # the last node is isolated
+    return [
+        Graph.from_edges(edges, 8, node_weights=some, name="some weigh nothing"),
+        Graph.from_edges(edges, 7, node_weights=np.zeros(7), name="all weigh nothing"),
+        Graph.from_edges(edges, 8, node_weights=1e-12 * rng.random(8), edge_weights=rng.normal(size=7), name="light"),
+        Graph.from_edges(edges, 8, node_weights=1e12 * rng.exponential(size=8) ** 4, name="heavy"),
+    ]
+
+
+def unweighted_graphs() -> list[Graph]:
     complete = list(itertools.combinations(range(5), 2))
     return [
         Graph.from_edges([], num_nodes=0, name="empty"),
@@ -67,10 +95,14 @@ def small_graphs() -> list[Graph]:
         Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 4)], num_nodes=6, name="path and an isolated node"),
         Graph.from_edges([(0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5)], name="two triangles"),
         Graph.from_edges(complete, name="complete"),
-        Graph.from_edges(
-            [(0, 1), (0, 4), (1, 2), (2, 3), (3, 4), (2, 6), (5, 6)],
-            edge_weights=rng.normal(size=7),
-            node_weights=rng.normal(size=7),
-            name="weighted",
-        ),
     ]
+
+
+def weighted_graph() -> Graph:
+    rng = np.random.default_rng(0)
+    return Graph.from_edges(
+        [(0, 1), (0, 4), (1, 2), (2, 3), (3, 4), (2, 6), (5, 6)],
+        edge_weights=rng.normal(size=7),
+        node_weights=rng.normal(size=7),
+        name="weighted",
+    )

@@ -39,10 +39,20 @@ def test_dense_and_sparse_agree_on_every_operation(graphs, weighted, seed):
     pairs = [
         (sparse.neighbor_sum(values, weighted=weighted), dense.neighbor_sum(finite, weighted=weighted)),
         (sparse.degrees, dense.degrees),
-        (sparse.node_weights, dense.node_weights),
+        (sparse.node_weights_or(0.5), dense.node_weights_or(0.5)),
         (sparse.squared_weight_sum(), dense.squared_weight_sum()),
         (sparse.spread(sparse.graph_sum(values)), dense.spread(dense.graph_sum(padded))),
     ]
+    if any(graph.node_weights is not None for graph in graphs):
+        pairs += [
+            (sparse.relative_weights, dense.relative_weights),
+            (sparse.heaviest_around, dense.heaviest_around),
+            (
+                sparse.by_heavier_end.neighbor_sum(values, weighted=True),
+                dense.by_heavier_end.neighbor_sum(finite, weighted=True),
+            ),
+        ]
+        assert_close(sparse.heaviest, dense.heaviest)
     for from_sparse, from_dense in pairs:
         for one, other in zip(sparse.split(from_sparse), dense.split(from_dense), strict=True):
             assert_close(one, other)
@@ -72,8 +82,25 @@ def test_selecting_graphs_on_the_device_equals_building_them():
     fresh = DenseBatch.from_graphs([graphs[6], graphs[3]], pad_to=9)
     assert torch.equal(part.adjacency, fresh.adjacency)
     assert torch.equal(part.mask, fresh.mask)
-    assert torch.equal(part.node_weights, fresh.node_weights)
+    assert torch.equal(part.node_weights.nan_to_num(-9), fresh.node_weights.nan_to_num(-9))
     assert torch.equal(part.weights, fresh.weights)
+
+
+@pytest.mark.parametrize("kind", [SparseBatch, DenseBatch])
+def test_node_weights_are_the_problems_default_where_a_graph_has_none(kind):
+    path = [(0, 1), (1, 2)]
+    plain, weighted = Graph.from_edges(path), Graph.from_edges(path, num_nodes=4, node_weights=[4, 1, 2, 0])
+    assert kind.from_graphs([plain]).node_weights is None
+    assert kind.from_graphs([plain]).relative_weights is None
+    batch = kind.from_graphs([plain, weighted])
+    for default in (0.0, 1.0):
+        first, second = batch.split(batch.node_weights_or(default))
+        assert (first.tolist(), second.tolist()) == ([default] * 3, [4, 1, 2, 0])
+        assert kind.from_graphs([plain]).node_weights_or(default).tolist() == [default] * 3
+    assert batch.heaviest.tolist() == [1, 4]
+    assert [part.tolist() for part in batch.split(batch.relative_weights)] == [[1, 1, 1], [1, 0.25, 0.5, 0]]
+    # The last node is alone and weighs nothing: the least penalty.
+    assert [part.tolist() for part in batch.split(batch.heaviest_around)] == [[1, 1, 1], [1, 1, 0.5, 2**-10]]
 
 
 def test_sparse_graphs_get_a_sparse_batch_on_a_cpu():

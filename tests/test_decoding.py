@@ -3,6 +3,7 @@ import itertools
 import logging
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -45,6 +46,12 @@ def random_graph(num_nodes, density, seed, *, weighted=True):
     edges = np.argwhere(np.triu(rng.random((num_nodes, num_nodes)) < density, 1))
     weights = {"edge_weights": rng.normal(size=len(edges)), "node_weights": rng.normal(size=num_nodes)}
     return Graph.from_edges(edges, num_nodes, **(weights if weighted else {}))
+
+
+def with_node_weights(graph, seed=0):
+    """The graph with node weights that constraints can be weighed against: none below 0, some equal, some 0."""
+    rng = np.random.default_rng(seed)
+    return replace(graph, node_weights=rng.choice([0.0, 1e-6, 0.3, 2.0, 2.0, rng.random(), 50.0], graph.num_nodes))
 
 
 @functools.cache
@@ -191,7 +198,9 @@ def graphs_with_probs(draw):
     probs = draw(st.lists(value, min_size=num_nodes, max_size=num_nodes))
     if draw(st.booleans()):
         probs = probs[:1] * num_nodes
-    return Graph.from_edges(edges, num_nodes), torch.tensor(probs, dtype=torch.float32)[:, None]
+    weight = st.sampled_from([0.0, 1e-9, 1.0, 1.01, 3.5, 1000.0])
+    weights = draw(st.none() | st.lists(weight, min_size=num_nodes, max_size=num_nodes))
+    return Graph.from_edges(edges, num_nodes, node_weights=weights), torch.tensor(probs, dtype=torch.float32)[:, None]
 
 
 @pytest.mark.parametrize("name", CONSTRAINED)

@@ -1,5 +1,6 @@
 import itertools
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -67,6 +68,8 @@ def test_refusals(monkeypatch):
         solve_exact("sat", GRAPHS["integers"])
     with pytest.raises(InputError, match="decimals"):
         solve_exact("max-cut", Graph.from_edges([(0, 1)], edge_weights=[np.pi]))
+    with pytest.raises(InputError, match="decimals"):
+        solve_exact("mds", Graph.from_edges([(0, 1)], node_weights=[1, np.pi]))
     with pytest.raises(InputError, match="pairs without an edge"):
         solve_exact("max-clique", Graph.from_edges([], 3000))
     monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
@@ -74,7 +77,7 @@ def test_refusals(monkeypatch):
         solve_exact("mis", GRAPHS["integers"])
 
 
-CLIQUE_GRAPHS = GRAPHS | {
+CLIQUE_GRAPHS = {name: replace(graph, node_weights=None) for name, graph in GRAPHS.items()} | {
     "complete": Graph.from_edges(list(itertools.combinations(range(70), 2)), 70),
     "rb-tiny": get_dataset("rb-tiny").graph("test", 7),
     "rb-small": get_dataset("rb-small").graph("test", 24),
@@ -91,7 +94,7 @@ def test_clique_search_finds_what_cp_sat_proves(graph):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_clique_search_finds_the_best_of_all_subsets(seed):
-    graph = random_graph(10, seed, scale=1)
+    graph = replace(random_graph(10, seed, scale=1), node_weights=None)
     assert largest_clique(graph).objective == best_of_all("max-clique", graph)
 
 

@@ -24,13 +24,18 @@ EXACT = ("auto", "cp-sat", "highs", "gurobi")
 ANNEALERS = ("anneal", "rlsa", "sa", "tabu")
 
 
-def tiny_graphs() -> list[Graph]:
-    """No node, one node, disconnected, complete, and random ones of up to 12 nodes with weights of both signs."""
+def tiny_graphs(problem: str) -> list[Graph]:
+    """No node, one node, disconnected, complete, and random ones of up to 12 nodes with weights.
+
+    Edge weights of both signs; node weights too, but none below 0 where nodes are counted.
+    """
     rng = np.random.default_rng(3)
-    graphs = [graph for graph in oracle.small_graphs() if graph.name != "weighted"]
+    graphs = oracle.unweighted_graphs()
     for num_nodes in (7, 9, 12):
         pairs = [pair for pair in itertools.combinations(range(num_nodes), 2) if rng.random() < 0.4]
         edge_weights, node_weights = rng.integers(-9, 10, len(pairs)) / 4, rng.integers(-9, 10, num_nodes) / 4
+        if problem != "qubo":
+            node_weights = np.abs(node_weights)
         graphs.append(Graph.from_edges(pairs, num_nodes, edge_weights=edge_weights, node_weights=node_weights))
     return graphs
 
@@ -43,8 +48,8 @@ def optimum(problem: str, graph: Graph) -> float:
 
 @pytest.fixture(scope="module")
 def optima() -> dict[str, list[float]]:
-    graphs = tiny_graphs()
-    return {problem.name: [optimum(problem.name, graph) for graph in graphs] for problem in all_problems()}
+    names = [problem.name for problem in all_problems()]
+    return {name: [optimum(name, graph) for graph in tiny_graphs(name)] for name in names}
 
 
 @pytest.mark.filterwarnings("ignore::diffuco.graphs.graph.GraphWarning")
@@ -52,10 +57,15 @@ def optima() -> dict[str, list[float]]:
 def test_answers_are_feasible_and_exact_methods_and_annealers_find_the_optimum(name, problem, optima):
     if get_method(name).missing():
         pytest.skip(f"{name} is not installed")
-    graphs = tiny_graphs()
+    graphs, best_known = tiny_graphs(problem), optima[problem]
+    if problem in get_method(name).unweighted:
+        with pytest.raises(InputError, match=f"{name} takes no node weights for {problem}, the graph has some"):
+            solve_with(name, problem, graphs[-1:])
+        known = [graph.node_weights is None for graph in graphs]
+        graphs, best_known = (list(itertools.compress(items, known)) for items in (graphs, best_known))
     solutions = solve_with(name, problem, graphs, seed=1, device="cpu")
     assert [solution.graph for solution in solutions] == graphs
-    for solution, best in zip(solutions, optima[problem], strict=True):
+    for solution, best in zip(solutions, best_known, strict=True):
         verdict = verify(problem, solution.graph, solution.chosen)
         assert verdict.feasible
         assert (solution.objective, solution.seed) == (verdict.objective, 1)
@@ -110,7 +120,7 @@ def test_annealers_beat_greedy_on_cuts(name):
 
 
 def test_goemans_williamson_keeps_its_promise():
-    graphs = [graph for graph in tiny_graphs() if graph.edge_weights is None]
+    graphs = [graph for graph in tiny_graphs("max-cut") if graph.edge_weights is None]
     for solution in solve_with("sdp", "max-cut", graphs):
         assert solution.objective >= 0.878 * optimum("max-cut", solution.graph)
 
@@ -127,7 +137,7 @@ def test_a_batch_of_many_sizes_gives_every_graph_its_own_answer():
 
 def test_labels_and_other_weights_are_kept():
     graph = Graph.from_edges([(0, 1), (1, 2)], labels=["anna", "ben", "carl"], edge_weights=[1, 2])
-    with pytest.warns(GraphWarning, match="mis ignores the weights"):
+    with pytest.warns(GraphWarning, match="mis ignores the edge weights"):
         (solution,) = solve_with("greedy", "mis", [graph])
     assert solution.nodes == ["anna", "carl"]
 

@@ -152,8 +152,24 @@ def test_weighted_covers_cover_and_are_no_heavier_than_those_of_networkx(options
         assert {0, 40} <= ours
         assert all({u, v} & ours for u, v in source.edges)
         assert sum(map(weights.get, ours)) <= sum(map(weights.get, theirs))
-        alone = networkx_backend._light_cover(networkx.subgraph(source, range(1, 30)), weights)
+        rest = networkx_backend._simple_graph(source.subgraph(range(1, 30)), node_weight="cost")
+        alone = networkx_backend._nodes("mvc", rest)
         assert all({u, v} & alone for u, v in source.subgraph(range(1, 30)).edges)
+        assert sum(map(weights.get, alone | {0, 40})) <= sum(map(weights.get, theirs))
+
+
+@pytest.mark.parametrize("scale", [1, 1e-6, 1e6])
+def test_weighted_dominating_sets_are_lighter_than_those_of_networkx(options, scale):
+    totals = {"diffuco": 0.0, "networkx": 0.0}
+    for seed in range(3):
+        source = networkx.gnp_random_graph(30, 0.2, seed=seed)
+        weights = {node: scale * (1 + node * (seed + 3) % 11) for node in source}
+        networkx.set_node_attributes(source, weights, "cost")
+        for name in totals:
+            nodes = approximation.min_weighted_dominating_set(source, weight="cost", backend=name)
+            assert networkx.is_dominating_set(source, nodes)
+            totals[name] += sum(map(weights.get, nodes))
+    assert totals["diffuco"] < totals["networkx"]
 
 
 def test_a_dominating_set_of_a_multigraph(options):
@@ -177,14 +193,16 @@ def test_what_is_not_supported_is_refused_with_a_reason(name):
         assert "as a function" in can_run(name, (networkx.path_graph(3),), {"weight": len})
 
 
-def test_a_dominating_set_with_weights_is_refused_unless_all_weigh_one():
+@pytest.mark.parametrize("name", ["min_weighted_dominating_set", "min_weighted_vertex_cover"])
+def test_negative_node_weights_are_refused(name):
     source = networkx.path_graph(3)
-    networkx.set_node_attributes(source, 1, "cost")
-    assert can_run("min_weighted_dominating_set", (source, "cost"), {}) is True
-    source.nodes[1]["cost"] = 2
-    assert can_run("min_weighted_dominating_set", (source, "cost"), {}) == "node weights are not supported"
+    networkx.set_node_attributes(source, 2, "cost")
+    assert can_run(name, (source, "cost"), {}) is True
+    source.nodes[1]["cost"] = -2
+    assert can_run(name, (source, "cost"), {}) == "node weights below 0 are not supported"
+    assert can_run(name, (source,), {}) is True
     with pytest.raises(NotImplementedError, match="for the given arguments"):
-        approximation.min_weighted_dominating_set(source, "cost", backend="diffuco")
+        getattr(approximation, name)(source, "cost", backend="diffuco")
 
 
 def test_large_graphs_are_left_to_networkx_unless_the_backend_is_named():

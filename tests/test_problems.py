@@ -1,3 +1,6 @@
+import warnings
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -6,7 +9,8 @@ from torch.testing import assert_close
 import oracle
 from diffuco.errors import InputError
 from diffuco.graphs.batch import DenseBatch, SparseBatch
-from diffuco.problems import all_problems, get_problem
+from diffuco.graphs.graph import Graph
+from diffuco.problems import all_problems, check_weights, get_problem, ignored_weights, without_ignored_weights
 from diffuco.verification import verify
 
 PROBLEMS = [*all_problems(), *(get_problem(name, 1.5) for name in ("mis", "mvc", "max-clique", "mds"))]
@@ -24,33 +28,42 @@ def states_of(batch, graphs) -> list[torch.Tensor]:
     return x
 
 
+def unit_of(problem, graph) -> float:
+    """What values of a graph are of the size of: the heaviest node where nodes are counted."""
+    if not oracle.is_node_set(problem) or graph.node_weights is None:
+        return 1.0
+    return float(graph.node_weights.max()) or 1.0
+
+
 @for_all_problems
 @for_both_batches
 def test_energy_of_states_is_the_tables(problem, batch_kind):
-    graphs = oracle.small_graphs()
+    graphs = oracle.small_graphs(problem)
     batch = batch_kind.from_graphs(graphs)
     energies = problem.energy(batch, states_of(batch, graphs))
     for row, graph in zip(energies, graphs, strict=True):
         expected = oracle.energies(problem, graph)
-        assert_close(row[: len(expected)], torch.from_numpy(expected.astype(np.float64)), atol=1e-5, rtol=1e-5)
+        unit = unit_of(problem, graph)
+        assert_close(row[: len(expected)] / unit, torch.from_numpy(expected / unit), atol=1e-5, rtol=1e-5)
 
 
 @for_all_problems
 @for_both_batches
 def test_energy_of_probabilities_is_expected_energy(problem, batch_kind):
-    graphs = oracle.small_graphs()
+    graphs = oracle.small_graphs(problem)
     batch = batch_kind.from_graphs(graphs)
     probs = torch.rand(batch.num_rows, 3, generator=oracle.seeded(0), dtype=torch.float64)
     energies = problem.energy(batch, probs)
     for row, graph, p in zip(energies, graphs, batch.split(probs), strict=True):
         expected = [oracle.expected_energy(problem, graph, column) for column in p.T.numpy()]
-        assert_close(row, torch.tensor(expected, dtype=torch.float64), atol=1e-5, rtol=1e-5)
+        unit = unit_of(problem, graph)
+        assert_close(row / unit, torch.tensor(expected, dtype=torch.float64) / unit, atol=1e-5, rtol=1e-5)
 
 
 @for_all_problems
 @for_both_batches
 def test_local_field_is_the_difference_of_two_energies(problem, batch_kind):
-    graphs = oracle.small_graphs()
+    graphs = oracle.small_graphs(problem)
     batch = batch_kind.from_graphs(graphs)
     probs = torch.rand(batch.num_rows, 2, generator=oracle.seeded(1), dtype=torch.float64)
     probs[::3, 0] = 1.0
@@ -62,51 +75,54 @@ def test_local_field_is_the_difference_of_two_energies(problem, batch_kind):
             one, zero = probs.clone(), probs.clone()
             one[row], zero[row] = 1.0, 0.0
             expected = (problem.energy(batch, one) - problem.energy(batch, zero))[graph_index]
-            assert_close(field[node], expected, atol=1e-4, rtol=1e-5)
+            unit = unit_of(problem, graph)
+            assert_close(field[node] / unit, expected / unit, atol=1e-4, rtol=1e-5)
         assert field.shape == p.shape
 
 
 @for_all_problems
 @for_both_batches
 def test_objective_and_violations_agree_with_the_independent_check(problem, batch_kind):
-    graphs = oracle.small_graphs()
+    graphs = oracle.small_graphs(problem)
     batch = batch_kind.from_graphs(graphs)
     x = states_of(batch, graphs)
     objectives, violations = problem.objective(batch, x), problem.violations(batch, x)
     for index, (graph, states) in enumerate(zip(graphs, batch.split(x), strict=True)):
         for column in range(2**graph.num_nodes):
             verdict = verify(problem.name, graph, states[:, column].numpy().astype(bool))
-            assert objectives[index, column].item() == pytest.approx(verdict.objective, abs=1e-5)
+            unit = unit_of(problem, graph)
+            assert objectives[index, column].item() / unit == pytest.approx(verdict.objective / unit, abs=1e-5)
             assert violations[index, column].item() == verdict.violations
 
 
 @for_all_problems
 def test_minima_are_feasible_and_have_the_best_objective(problem):
-    for graph in oracle.small_graphs():
+    for graph in oracle.small_graphs(problem):
         states = oracle.all_states(graph.num_nodes).astype(bool)
         verdicts = [verify(problem.name, graph, x) for x in states]
         feasible = [verdict.objective for verdict in verdicts if verdict.feasible]
         best = max(feasible) if problem.sense == "max" else min(feasible)
         minimum = verdicts[int(np.argmin(oracle.energies(problem, graph)))]
         assert minimum.feasible
-        assert minimum.objective == pytest.approx(best)
+        assert minimum.objective == pytest.approx(best, rel=1e-6)
 
 
 @for_all_problems
 @for_both_batches
 def test_gradient_of_energy_is_the_local_field(problem, batch_kind):
-    batch = batch_kind.from_graphs(oracle.small_graphs())
+    graphs = oracle.small_graphs(problem)
+    batch = batch_kind.from_graphs(graphs)
     probs = torch.rand(batch.num_rows, 2, generator=oracle.seeded(2), dtype=torch.float64, requires_grad=True)
     (gradient,) = torch.autograd.grad(problem.energy(batch, probs).sum(), probs)
-    for got, expected in zip(
-        batch.split(gradient), batch.split(problem.local_field(batch, probs.detach())), strict=True
-    ):
-        assert_close(got, expected, atol=1e-4, rtol=1e-4)
+    fields = problem.local_field(batch, probs.detach())
+    for graph, got, expected in zip(graphs, batch.split(gradient), batch.split(fields), strict=True):
+        unit = unit_of(problem, graph)
+        assert_close(got / unit, expected / unit, atol=1e-4, rtol=1e-4)
 
 
 def test_energy_in_single_precision_stays_close_with_saturated_probabilities():
     problem = get_problem("mds")
-    batch = SparseBatch.from_graphs(oracle.small_graphs())
+    batch = SparseBatch.from_graphs(oracle.unweighted_graphs())
     logits = 60 * torch.randn(batch.num_rows, 4, generator=oracle.seeded(3))
     logits.requires_grad_()
     energy = problem.energy(batch, logits.sigmoid())
@@ -124,3 +140,52 @@ def test_unknown_problem_names_the_closest():
 def test_penalties_that_cannot_work_are_refused(name, penalty):
     with pytest.raises(InputError, match="penalty"):
         get_problem(name, penalty)
+
+
+@pytest.mark.parametrize("name", ["mis", "mvc", "max-clique", "mds"])
+@for_both_batches
+def test_weights_of_one_change_no_bit(name, batch_kind):
+    problem, graphs = get_problem(name), oracle.unweighted_graphs()
+    plain = batch_kind.from_graphs(graphs)
+    ones = [replace(graph, node_weights=np.ones(graph.num_nodes)) for graph in graphs]
+    mixed = batch_kind.from_graphs([*ones[:2], *graphs[2:4], *ones[4:]])
+    probs = torch.rand(plain.num_rows, 3, generator=oracle.seeded(4))
+    for function in (problem.energy, problem.objective, problem.local_field):
+        assert torch.equal(function(plain, probs), function(mixed, probs))
+
+
+@pytest.mark.parametrize("name", ["mis", "mvc", "max-clique", "mds"])
+@for_both_batches
+def test_energies_grow_with_the_unit_of_weights(name, batch_kind):
+    problem, graphs = get_problem(name), oracle.node_weighted_graphs()
+    batch = batch_kind.from_graphs(graphs)
+    doubled = batch_kind.from_graphs([replace(graph, node_weights=8 * graph.node_weights) for graph in graphs])
+    x = torch.rand(batch.num_rows, 3, generator=oracle.seeded(5)).round()
+    factors = torch.tensor([8.0, 1.0, 8.0, 8.0])  # nodes that all weigh nothing have no unit
+    assert torch.equal(problem.energy(doubled, x), factors[:, None] * problem.energy(batch, x))
+
+
+@pytest.mark.parametrize("name", ["mis", "mvc", "max-clique", "mds"])
+def test_weights_that_cannot_work_are_refused(name):
+    for weight in (-1.0, 1e31):
+        graph = Graph.from_edges([(0, 1)], node_weights=[1, weight], labels=["a", "b"], name="my.graph")
+        with pytest.raises(InputError, match=f"my.graph: node b weighs .* {name} takes node weights from 0 to 1e\\+30"):
+            check_weights(get_problem(name), [Graph.from_edges([(0, 1)]), graph])
+    negative = Graph.from_edges([(0, 1)], node_weights=[1, -1], edge_weights=[-3])
+    check_weights(get_problem("qubo"), [negative])
+
+
+@pytest.mark.parametrize(
+    ("name", "ignored"), [("mis", "edge weights"), ("max-cut", "node weights"), ("mds", "edge weights"), ("qubo", "")]
+)
+def test_weights_that_a_problem_does_not_know_are_told(name, ignored):
+    graph = Graph.from_edges([(0, 1)], node_weights=[1, 2], edge_weights=[3])
+    problem = get_problem(name)
+    assert ignored_weights(problem, graph) == ignored
+    assert ignored_weights(problem, without_ignored_weights(problem, graph)) == ""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        check_weights(problem, [Graph.from_edges([(0, 1)]), graph])
+    assert [str(warning.message) for warning in caught] == (
+        [f"graph: {name} ignores the {ignored} in it"] if ignored else []
+    )

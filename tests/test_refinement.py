@@ -13,7 +13,7 @@ from diffuco.graphs.graph import Graph
 from diffuco.ops import numba_anneal, torch_anneal
 from diffuco.problems import all_problems, get_problem
 from diffuco.refinement import Schedule, anneal, refine, weight_scale
-from test_decoding import collect, every_problem, random_graph, seeded, small_graphs
+from test_decoding import collect, every_problem, random_graph, seeded, small_graphs, with_node_weights
 
 SCHEDULES = [Schedule(1, 0.3), Schedule(7, 0.05), Schedule(5, 3.0)]
 
@@ -57,6 +57,8 @@ def test_larger_graphs_too(problem):
 @pytest.mark.parametrize("kind", [SparseBatch, DenseBatch])
 def test_refined_states_are_feasible_and_never_worse(problem, kind):
     graphs = [*small_graphs(), random_graph(60, 0.2, seed=3), get_dataset("rb-tiny").graph("validation", 1)]
+    if problem.name != "qubo":
+        graphs = [with_node_weights(graph) if graph.node_weights is not None else graph for graph in graphs]
     batch = kind.from_graphs(graphs)
     for start in (states_for(batch, 8), torch.zeros(batch.num_rows, 1), torch.ones(batch.num_rows, 1)):
         before = problem.energy(batch, start.nan_to_num())
@@ -126,14 +128,19 @@ def test_a_large_sparse_graph_needs_no_matrix():
 
 
 def test_temperatures_follow_the_weights():
-    light, heavy = (
-        Graph.from_edges([(0, 1), (1, 2)], edge_weights=[w, -w], node_weights=[w, w, w]) for w in (1.0, 100.0)
-    )
+    path = [(0, 1), (1, 2)]
+    light, heavy = (Graph.from_edges(path, edge_weights=[w, -w], node_weights=[w, w, w]) for w in (1.0, 100.0))
     batch = SparseBatch.from_graphs([light, heavy, Graph.from_edges([], 0)])
     for problem in all_problems():
         light_scale, heavy_scale, _ = weight_scale(problem, batch).tolist()
         assert light_scale == pytest.approx(1)
-        assert heavy_scale == pytest.approx(100 if problem.uses_weights else 1)
+        assert heavy_scale == pytest.approx(100)
+    start = torch.tensor([[0.0], [1.0], [0.0]])
+    for problem in all_problems():
+        annealed = [
+            anneal(problem, SparseBatch.from_graphs([graph]), start, Schedule(9, 0.7)) for graph in (light, heavy)
+        ]
+        assert torch.equal(*annealed)
 
 
 def test_nothing_to_do():

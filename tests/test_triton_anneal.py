@@ -128,15 +128,16 @@ from triton.compiler import ASTSource
 from diffuco.ops import triton_anneal
 
 types = {"sizes": "*i64", "keys": "*i64", "matrix": "*fp16", "table": "*fp32", "annealed": "*fp32", "states": "*fp32"}
-types |= {"block": "constexpr", "vector": "constexpr"}
+types |= {"block": "constexpr", "vector": "constexpr", "has_costs": "constexpr"}
 types |= {name: "i32" for name in ("num_chains", "num_graphs", "num_sweeps", "num_reads")}
-for kernel in (triton_anneal.quadratic_kernel, triton_anneal.cover_kernel):
+quadratic, cover = triton_anneal.quadratic_kernel, triton_anneal.cover_kernel
+for kernel, flags in ((quadratic, {}), (cover, {"has_costs": False}), (cover, {"has_costs": True})):
     for block in (256, 1024):
         signature = {name: types.get(name, "*fp64") for name in kernel.arg_names}
         aligned = {
             (position,): [["tt.divisibility", 16]] for position, type in enumerate(signature.values()) if type[0] == "*"
         }
-        source = ASTSource(kernel, signature, {"block": block, "vector": 8}, aligned)
+        source = ASTSource(kernel, signature, {"block": block, "vector": 8, **flags}, aligned)
         options = {"num_warps": max(1, block // 512), "enable_fp_fusion": False}
         ptx = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options).asm["ptx"]
         assert "ld.global.v4.b32" in ptx, "rows are not read 16 bytes at a time"

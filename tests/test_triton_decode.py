@@ -180,14 +180,15 @@ from diffuco.ops import triton_decode
 
 types = {"order": "*i64", "sizes": "*i64", "log_free": "*i64", "matrix": "*bf16", "probs": "*fp32"}
 types |= {"num_samples": "i32", "num_reads": "i32", "token_size": "constexpr", "block": "constexpr"}
-types |= {"vector": "constexpr"}
-for kernel in (triton_decode.quadratic_kernel, triton_decode.cover_kernel):
+types |= {"vector": "constexpr", "has_costs": "constexpr"}
+quadratic, cover = triton_decode.quadratic_kernel, triton_decode.cover_kernel
+for kernel, flags in ((quadratic, {}), (cover, {"has_costs": False}), (cover, {"has_costs": True})):
     for token_size, block in ((1, 512), (3, 1024)):
         signature = {name: types.get(name, "*fp64") for name in kernel.arg_names}
         aligned = {
             (position,): [["tt.divisibility", 16]] for position, type in enumerate(signature.values()) if type[0] == "*"
         }
-        source = ASTSource(kernel, signature, {"token_size": token_size, "block": block, "vector": 8}, aligned)
+        source = ASTSource(kernel, signature, {"token_size": token_size, "block": block, "vector": 8, **flags}, aligned)
         options = {"num_warps": block // 512, "enable_fp_fusion": True}
         ptx = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options).asm["ptx"]
         assert "ld.global.v4.b32" in ptx, "rows are not read 16 bytes at a time"

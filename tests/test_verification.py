@@ -31,17 +31,18 @@ def judge(problem: str, graph: Graph, chosen: set[int]) -> tuple[float, int]:
     """Objective and violated constraints, by the words of each problem's definition."""
     edges = {frozenset(edge) for edge in graph.edges.tolist()}
     nodes = range(graph.num_nodes)
+    weight = sum(1.0 if graph.node_weights is None else graph.node_weights[node] for node in chosen)
     inside = [edge for edge in edges if edge <= chosen]
     if problem == "mis":
-        return len(chosen), len(inside)
+        return weight, len(inside)
     if problem == "mvc":
-        return len(chosen), sum(not edge & chosen for edge in edges)
+        return weight, sum(not edge & chosen for edge in edges)
     if problem == "max-clique":
         pairs = {frozenset(pair) for pair in itertools.combinations(chosen, 2)}
-        return len(chosen), len(pairs - edges)
+        return weight, len(pairs - edges)
     if problem == "mds":
         closed = {node: {node} | {other for edge in edges if node in edge for other in edge} for node in nodes}
-        return len(chosen), sum(not closed[node] & chosen for node in nodes)
+        return weight, sum(not closed[node] & chosen for node in nodes)
     rows = graph.edges.tolist()
     weights = [1.0] * len(rows) if graph.edge_weights is None else graph.edge_weights.tolist()
     weight_of = dict(zip(map(frozenset, rows), weights, strict=True))

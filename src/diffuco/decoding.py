@@ -1,8 +1,8 @@
 """Conditional Expectation: states never worse than the probabilities they come from (Sec. 4.1, CE and CE-ST_k).
 
 Nodes are decided in the order of falling probability (ties: the lower node first), `token_size` at a time. Each token
-gets the configuration with the lowest expected energy given all decisions so far; of those within 1e-9 of it, the
-lowest one, where bit j is the state of the token's j-th node.
+gets the configuration with the lowest expected energy given all decisions so far; of those within 1e-9 of it (in the
+unit of the energy's form), the lowest one, where bit j is the state of the token's j-th node.
 
 Every energy is multilinear, so for one node the difference of the two energies is its local field, and a decision
 changes the fields of its neighbours alone: decoding costs O(edges), not O(nodes) evaluations of the energy.
@@ -43,9 +43,9 @@ def conditional_expectation(problem: Problem, batch: Batch, probs: Tensor, token
     form = problem.form(with_float64_degrees(batch))
     if isinstance(form, CoverForm):
         adjacency = adjacency_of(batch, weighted=False)
-        states = ops.decode_cover(probs, adjacency, penalty=form.penalty, token_size=token_size)
+        states = ops.decode_cover(probs, adjacency, penalty=form.penalty, token_size=token_size, costs=form.costs)
     else:
-        adjacency = adjacency_of(batch, weighted=form.weighted)
+        adjacency = adjacency_of(form.edges or batch, weighted=form.edges is not None)
         states = ops.decode_quadratic(
             probs, adjacency, linear=form.linear, edge=form.edge, pair=form.pair, token_size=token_size
         )
@@ -55,7 +55,7 @@ def conditional_expectation(problem: Problem, batch: Batch, probs: Tensor, token
 def conditional_expectation_by_energy(problem: Problem, batch: Batch, probs: Tensor, token_size: int = 1) -> Tensor:
     """The same states, found as the paper words it: with the energy of every configuration. Slow. [N, S] -> [N, S].
 
-    The oracle of `conditional_expectation`; it needs nothing of a problem but its energy.
+    The oracle of `conditional_expectation`; it needs nothing of a problem but its energy and its unit.
 
     >>> from diffuco.graphs.batch import make_batch
     >>> from diffuco.graphs.graph import Graph
@@ -66,7 +66,8 @@ def conditional_expectation_by_energy(problem: Problem, batch: Batch, probs: Ten
     [0.0, 1.0, 0.0]
     """
     _check(batch, probs, token_size)
-    num_samples = probs.shape[1]
+    num_samples, unit = probs.shape[1], problem.form(batch).unit
+    tie = TIE if unit is None else TIE * unit.double()[:, None, None]
     values = without_padding(batch, probs.double())
     orders = [part.argsort(dim=0, descending=True, stable=True) for part in batch.split(probs)]
     for first in range(0, max((len(order) for order in orders), default=0), token_size):
@@ -74,7 +75,7 @@ def conditional_expectation_by_energy(problem: Problem, batch: Batch, probs: Ten
         tokens = [order[first : first + token_size] for order in orders]
         options = _with_tokens(batch, values, tokens, 2**token_size)  # [N, 2^k, S]
         energies = problem.energy(batch, options.flatten(1)).view(batch.num_graphs, -1, num_samples)
-        ties = energies <= energies.amin(dim=1, keepdim=True) + TIE
+        ties = energies <= energies.amin(dim=1, keepdim=True) + tie
         lowest = batch.spread(ties.to(torch.uint8).argmax(dim=1))  # [N, S]
         values = options.gather(1, lowest[:, None])[:, 0]
     return values.to(probs.dtype)

@@ -70,11 +70,15 @@ def anneal(problem: Problem, batch: Batch, states: Tensor, schedule: Schedule, *
     left = 1 - torch.arange(schedule.num_sweeps, dtype=torch.float64, device=batch.device) / schedule.num_sweeps
     temperatures = schedule.temperature * left[:, None] * weight_scale(problem, batch)  # [K, B]
     form = problem.form(with_float64_degrees(batch))
+    if form.unit is not None:
+        temperatures = temperatures / form.unit
     if isinstance(form, CoverForm):
         adjacency = adjacency_of(batch, weighted=False)
-        found = ops.anneal_cover(states, adjacency, penalty=form.penalty, temperatures=temperatures, seed=seed)
+        found = ops.anneal_cover(
+            states, adjacency, penalty=form.penalty, temperatures=temperatures, seed=seed, costs=form.costs
+        )
     else:
-        adjacency = adjacency_of(batch, weighted=form.weighted)
+        adjacency = adjacency_of(form.edges or batch, weighted=form.edges is not None)
         found = ops.anneal_quadratic(
             states,
             adjacency,
@@ -95,12 +99,14 @@ def refine(problem: Problem, batch: Batch, states: Tensor, schedule: Schedule, *
 def weight_scale(problem: Problem, batch: Batch) -> Tensor:
     """By how much temperatures have to be scaled: 1, or a typical weight where there are weights. [B].
 
-    A typical weight is the root of the mean square over a graph's edges and, for QUBOs, nodes.
+    A typical weight is the root of the mean square over what the problem weighs: edges, nodes or, for QUBOs, both.
     """
-    if not problem.uses_weights:
+    if problem.uses_edge_weights:
+        squares, counts = batch.squared_weight_sum()[:, None] / 2, batch.degrees[:, None] / 2
+        if problem.uses_node_weights:
+            squares, counts = squares + batch.node_weights_or(0.0)[:, None].square(), counts + 1
+        mean = batch.graph_sum(squares) / batch.graph_sum(counts).clamp(min=1)
+        return mean.sqrt().clamp(min=1e-6)[:, 0]
+    if batch.heaviest is None or batch.relative_weights is None or not problem.uses_node_weights:
         return torch.ones(batch.num_graphs, device=batch.device)
-    squares, counts = batch.squared_weight_sum()[:, None] / 2, batch.degrees[:, None] / 2
-    if problem.name == "qubo":
-        squares, counts = squares + batch.node_weights[:, None].square(), counts + 1
-    mean = batch.graph_sum(squares) / batch.graph_sum(counts).clamp(min=1)
-    return mean.sqrt().clamp(min=1e-6)[:, 0]
+    return batch.heaviest * batch.graph_mean(batch.relative_weights[:, None].square()).sqrt().clamp(min=1e-6)[:, 0]

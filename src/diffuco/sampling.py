@@ -75,10 +75,10 @@ class Sampler:
             if not (is_replayed and isinstance(batch, DenseBatch) and batch.device.type == "cuda"):
                 self.calls.generator.manual_seed(seed)
                 return self._draw(batch, num_samples, step_factor, on_step)
-            tensors = [batch.sizes, batch.adjacency, batch.node_weights]
-            tensors += [] if batch.weights is None else [batch.weights]
-            key = (num_samples, step_factor, len(tensors), batch.adjacency.shape)
-            samples: Samples = self.calls(key, *tensors, seed=seed)
+            weights = {"edges": batch.weights, "nodes": batch.node_weights}
+            given = {name: values for name, values in weights.items() if values is not None}
+            key = (num_samples, step_factor, tuple(given), batch.adjacency.shape)
+            samples: Samples = self.calls(key, batch.sizes, batch.adjacency, *given.values(), seed=seed)
             return Samples(*(values.clone() for values in samples))
 
     def steps(self, batch: Batch, num_samples: int, step_factor: int, *, seed: int) -> Iterator[ReverseStep]:
@@ -92,9 +92,11 @@ class Sampler:
             yield step
 
     def _dense(
-        self, key: tuple[int, int], sizes: Tensor, adjacency: Tensor, node_weights: Tensor, *weights: Tensor
+        self, key: tuple[int, int, tuple[str, ...]], sizes: Tensor, adjacency: Tensor, *given: Tensor
     ) -> Samples:
-        return self._draw(DenseBatch(sizes, adjacency, weights[0] if weights else None, node_weights), *key[:2])
+        weights = dict(zip(key[2], given, strict=True))
+        batch = DenseBatch(sizes, adjacency, weights.get("edges"), weights.get("nodes"))
+        return self._draw(batch, *key[:2])
 
     def _draw(self, batch: Batch, num_samples: int, step_factor: int, on_step: OnStep | None = None) -> Samples:
         for step in self._steps(batch, num_samples, step_factor, self.calls.generator):

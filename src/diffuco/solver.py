@@ -4,7 +4,6 @@ Legend: B graphs, N rows, S samples.
 """
 
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, get_args
@@ -18,14 +17,14 @@ from diffuco.devices import now, pick_device
 from diffuco.errors import InputError
 from diffuco.graphs.batch import Batch, make_batch
 from diffuco.graphs.convert import as_graph, qubo_as_graph
-from diffuco.graphs.graph import Graph, GraphWarning
+from diffuco.graphs.graph import Graph
 from diffuco.graphs.grouping import batches_by_size, rows_per_batch
 from diffuco.memory import Requirement, check_fits, requirement
 from diffuco.model.acceleration import accelerate, pick_engine
 from diffuco.model.checkpoint import Checkpoint
 from diffuco.model.weights import FlatWeights
 from diffuco.pretrained import default_model, load_model
-from diffuco.problems import Problem, get_problem
+from diffuco.problems import Problem, check_weights, get_problem
 from diffuco.refinement import refine as refine_states
 from diffuco.refinement import schedule_for
 from diffuco.sampling import OnStep, Sampler
@@ -84,7 +83,7 @@ class Solver:
         """
         check_options(samples, step_factor, decode, token_size, refine)
         graphs = [self._as_graph(source) for source in sources]
-        warn_of_ignored_weights(self.problem, graphs)
+        check_weights(self.problem, graphs)
         needs = [self.requirement(graph, samples) for graph in graphs]
         for graph, need in zip(graphs, needs, strict=True):
             check_fits(graph, need, self.device)
@@ -153,14 +152,6 @@ class Solver:
     def requirement(self, graph: Graph, samples: int = 8) -> Requirement:
         """The memory that solving a graph will take, and how its samples are split to keep it low."""
         return requirement(graph, samples, self.checkpoint.model.config.num_hidden, self.engine)
-
-
-def warn_of_ignored_weights(problem: Problem, graphs: Sequence[Graph]) -> None:
-    """Say it where graphs have weights that the problem does not know."""
-    weighted = [graph for graph in graphs if graph.edge_weights is not None or graph.node_weights is not None]
-    if weighted and not problem.uses_weights:
-        text = f"{weighted[0].name or 'graph'}: {problem.name} ignores the weights in it"
-        warnings.warn(GraphWarning(text), stacklevel=3)
 
 
 def draw_solutions(

@@ -15,7 +15,7 @@ class Verdict(NamedTuple):
     """What a set of nodes is worth."""
 
     objective: float
-    """Set size, cut weight or QUBO value."""
+    """Weight of the set, where every node weighs 1 unless told otherwise, or of the cut, or QUBO value."""
     violations: int
     """Violated constraints; the solution is feasible if there are none."""
 
@@ -35,18 +35,19 @@ def verify(problem: str, graph: Graph, chosen: NDArray[np.bool_]) -> Verdict:
     False
     """
     u, v = graph.edges.T
-    size = float(np.count_nonzero(chosen))
+    size = int(np.count_nonzero(chosen))
+    weight = float(size if graph.node_weights is None else graph.node_weights[chosen].sum())
     if problem == "mis":
-        return Verdict(size, int(np.count_nonzero(chosen[u] & chosen[v])))
+        return Verdict(weight, int(np.count_nonzero(chosen[u] & chosen[v])))
     if problem == "mvc":
-        return Verdict(size, int(np.count_nonzero(~chosen[u] & ~chosen[v])))
+        return Verdict(weight, int(np.count_nonzero(~chosen[u] & ~chosen[v])))
     if problem == "max-clique":
-        return Verdict(size, int(size * (size - 1)) // 2 - int(np.count_nonzero(chosen[u] & chosen[v])))
+        return Verdict(weight, size * (size - 1) // 2 - int(np.count_nonzero(chosen[u] & chosen[v])))
     if problem == "mds":
         dominated = chosen.copy()
         dominated[u[chosen[v]]] = True
         dominated[v[chosen[u]]] = True
-        return Verdict(size, int(np.count_nonzero(~dominated)))
+        return Verdict(weight, int(np.count_nonzero(~dominated)))
     weights = np.ones(graph.num_edges) if graph.edge_weights is None else graph.edge_weights
     if problem == "max-cut":
         return Verdict(float(weights[chosen[u] != chosen[v]].sum()), 0)

@@ -22,9 +22,9 @@ def get_info() -> dict[str, Any]:
             "maximum_independent_set": {},
             "max_clique": {},
             "min_weighted_vertex_cover": {
-                "additional_docs": "The cover is no heavier than the one NetworkX finds, so that its bound holds."
+                "additional_docs": "No heavier than what NetworkX finds, so that its bound holds; no weights below 0."
             },
-            "min_weighted_dominating_set": {"additional_docs": "Node weights other than 1 are not supported."},
+            "min_weighted_dominating_set": {"additional_docs": "Node weights must not be below 0."},
             "one_exchange": {
                 "additional_docs": "The best of several cuts and `initial_cut`, each improved by single exchanges."
             },

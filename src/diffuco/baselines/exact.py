@@ -84,15 +84,17 @@ def _import_cp_model() -> Any:
 def _independent_set(model: Any, x: list[Any], graph: Graph) -> int:
     for u, v in graph.edges.tolist():
         model.add_bool_or(~x[u], ~x[v])
-    model.maximize(sum(x))
-    return 1
+    total, scale = _total_weight(x, graph)
+    model.maximize(total)
+    return scale
 
 
 def _vertex_cover(model: Any, x: list[Any], graph: Graph) -> int:
     for u, v in graph.edges.tolist():
         model.add_bool_or(x[u], x[v])
-    model.minimize(sum(x))
-    return 1
+    total, scale = _total_weight(x, graph)
+    model.minimize(total)
+    return scale
 
 
 def _clique(model: Any, x: list[Any], graph: Graph) -> int:
@@ -103,16 +105,18 @@ def _clique(model: Any, x: list[Any], graph: Graph) -> int:
     missing[graph.edges[:, 0], graph.edges[:, 1]] = False
     for u, v in np.argwhere(np.triu(missing)).tolist():
         model.add_bool_or(~x[u], ~x[v])
-    model.maximize(sum(x))
-    return 1
+    total, scale = _total_weight(x, graph)
+    model.maximize(total)
+    return scale
 
 
 def _dominating_set(model: Any, x: list[Any], graph: Graph) -> int:
     indptr, indices, _ = graph.csr
     for node in range(graph.num_nodes):
         model.add_bool_or(x[node], *[x[other] for other in indices[indptr[node] : indptr[node + 1]].tolist()])
-    model.minimize(sum(x))
-    return 1
+    total, scale = _total_weight(x, graph)
+    model.minimize(total)
+    return scale
 
 
 def _cut(model: Any, x: list[Any], graph: Graph) -> int:
@@ -160,6 +164,14 @@ _BUILDERS = {
     "qubo": _qubo,
 }
 """Each adds constraints and objective to a model and returns what it scaled the objective by."""
+
+
+def _total_weight(x: list[Any], graph: Graph) -> tuple[Any, int]:
+    """What the chosen nodes weigh, and what that is scaled by."""
+    if graph.node_weights is None:
+        return sum(x), 1
+    (weights,), scale = _integers(graph.node_weights)
+    return sum(weight * node for weight, node in zip(weights, x, strict=True)), scale
 
 
 def _edge_weights(graph: Graph) -> NDArray[np.float64]:

@@ -42,7 +42,7 @@ def solve_reference(problem: str, graph: Graph, time_limit_s: float) -> Referenc
     >>> solve_reference("max-clique", Graph.from_edges([(0, 1), (0, 2), (1, 2)]), 1.0)[:4]
     (3.0, 3.0, True, 'clique-search')
     """
-    if problem == "max-clique":
+    if problem == "max-clique" and graph.node_weights is None:
         return _from_exact("clique-search", largest_clique(graph, time_limit_s=time_limit_s), time_limit_s)
     if problem == "max-cut" and graph.num_nodes > EXACT_CUT_NODES:
         return _annealed_cut(graph, time_limit_s)
@@ -66,6 +66,7 @@ def _exact_then_heuristics(problem: str, graph: Graph, time_limit_s: float) -> R
     deadline = Deadline.after(time_limit_s)
     known = _exact(problem, graph, time_limit_s / 2)
     names = [name for name in HEURISTICS[problem] if get_method(name).missing() is None]
+    names = [name for name in names if graph.node_weights is None or problem not in get_method(name).unweighted]
     for name in names:
         if not known.proven:
             known = best_of(problem, known, _searched(name, problem, graph, time_limit_s / 2 / len(names)))
@@ -114,7 +115,7 @@ def _from_exact(solver: str, result: ExactResult, time_limit_s: float) -> Refere
 
 def _whole(problem: str, graph: Graph, known: Reference) -> Reference:
     """The bound rounded to what an objective can be, where all of them are whole numbers."""
-    weights = graph.edge_weights if problem == "max-cut" else None
+    weights = graph.edge_weights if problem == "max-cut" else graph.node_weights
     if known.proven or not math.isfinite(known.bound) or (weights is not None and (weights % 1).any()):
         return known
     bound = float(math.floor(known.bound + ROUNDING) if _sign(problem) < 0 else math.ceil(known.bound - ROUNDING))

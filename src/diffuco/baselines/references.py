@@ -76,7 +76,8 @@ def complement(reference: Reference, graph: Graph) -> Reference:
     >>> complement(Reference(3, 3, True, "cp-sat", "9", 60, 0.1), star)[:3]
     (1, 1, True)
     """
-    return reference._replace(objective=graph.num_nodes - reference.objective, bound=graph.num_nodes - reference.bound)
+    total = graph.num_nodes if graph.node_weights is None else float(graph.node_weights.sum())
+    return reference._replace(objective=total - reference.objective, bound=total - reference.bound)
 
 
 class _KnownReferences:

@@ -68,8 +68,9 @@ def solve(
 
     The method auto proves the optimum of a small graph where that takes a second, and else samples and refines with a
     trained model, or anneals where samples do not pay. --model and the other options of models ask for the samples of a
-    model, of which the best is kept. Every answer is checked independently of what found it; it is optimal only where
-    that is said.
+    model, of which the best is kept. Node weights in a file are weights of the set, edge weights those of the cut or
+    QUBO; a problem says which it ignores. Every answer is checked independently of what found it; it is optimal only
+    where that is said.
     """
     method = options.method_or_model(context, method, time_limit)
     sweeps = options.num_sweeps(refine)

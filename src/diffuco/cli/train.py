@@ -129,12 +129,11 @@ def _check_choice(recipe: str | None, graphs: Path | None, problem: options.Prob
 def _fitted(graphs: "Collection", problem: str, resumed: Path | None, device: str, *, speaks: bool) -> "TrainConfig":
     """The recipe that a run was started with, or one chosen now."""
     from diffuco.devices import pick_device
-    from diffuco.problems import get_problem
-    from diffuco.solver import warn_of_ignored_weights
+    from diffuco.problems import check_weights, get_problem
     from diffuco.training.fitting import fit_recipe
     from diffuco.training.resume import started_config
 
-    warn_of_ignored_weights(get_problem(problem), graphs.members)
+    check_weights(get_problem(problem), graphs.members)
     if resumed is not None:
         return started_config(resumed)
     place = pick_device(device)

@@ -7,6 +7,7 @@ Padding is masked here and nowhere else.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -25,6 +26,8 @@ LISTS_BELOW_DENSITY = 0.03
 """On a GPU sums over neighbour lists beat float32 products below this share of possible edges."""
 WIDE_LISTS_BELOW_DENSITY = 0.005
 """They beat even the tensor cores, which take float16 features, below this share."""
+LEAST_PENALTY = 2.0**-10
+"""What a node weighs at least in a penalty, relative to the heaviest: nodes may weigh nothing, penalties may not."""
 
 
 class Batch(ABC):
@@ -35,8 +38,8 @@ class Batch(ABC):
     """[B] nodes of each graph."""
     degrees: Tensor
     """[N] neighbours of each node, as float."""
-    node_weights: Tensor
-    """[N], zero where a graph has none."""
+    node_weights: Tensor | None
+    """[N], NaN in graphs that have none, which `node_weights_or` fills; None where no graph has any."""
     row_starts: Tensor
     """[B] first row of each graph."""
     extents: Tensor
@@ -81,6 +84,56 @@ class Batch(ABC):
     def squared_weight_sum(self) -> Tensor:
         """Sum of the squared weights of each node's edges. [N]."""
 
+    @abstractmethod
+    def graph_max(self, values: Tensor) -> Tensor:
+        """Largest value of the nodes of each graph, at least 0. [N] -> [B]."""
+
+    @abstractmethod
+    def edge_max(self) -> Tensor:
+        """Largest weight of each node's edges, at least 0; the batch must have edge weights. [N]."""
+
+    @abstractmethod
+    def with_edge_weights_of(self, nodes: Tensor) -> "Batch":
+        """The same graphs, of which an edge weighs what the heavier of its ends does. [N] -> Batch."""
+
+    def node_weights_or(self, default: float) -> Tensor:
+        """Node weights, with what a problem takes nodes to weigh in graphs that have none. [N]."""
+        if self.node_weights is None:
+            return torch.full_like(self.degrees, default)
+        return self.node_weights.nan_to_num(default)
+
+    @cached_property
+    def heaviest(self) -> Tensor | None:
+        """Weight of the heaviest node of each graph, 1 where all weigh 0; None where no graph has weights. [B]."""
+        if self.node_weights is None:
+            return None
+        largest = self.graph_max(self.node_weights_or(1.0))
+        return torch.where(largest > 0, largest, 1.0)
+
+    @cached_property
+    def relative_weights(self) -> Tensor | None:
+        """Node weights over the heaviest of the graph; None where no graph has any. [N]."""
+        return None if self.heaviest is None else self.node_weights_or(1.0) / self.spread(self.heaviest)
+
+    @cached_property
+    def penalty_weights(self) -> Tensor | None:
+        """Relative weights rounded up to multiples of 2^-16, sums of which are exact in any order, and above 0. [N]."""
+        if self.relative_weights is None:
+            return None
+        return ((self.relative_weights * 2**16).ceil() / 2**16).clamp(min=LEAST_PENALTY)
+
+    @cached_property
+    def by_heavier_end(self) -> "Batch | None":
+        """The graphs with the larger penalty weight of its ends on every edge; None where no graph has node weights."""
+        return None if self.penalty_weights is None else self.with_edge_weights_of(self.penalty_weights)
+
+    @cached_property
+    def heaviest_around(self) -> Tensor | None:
+        """Largest penalty weight of each node and its neighbours; None where no graph has node weights. [N]."""
+        if self.penalty_weights is None or self.by_heavier_end is None:
+            return None
+        return torch.maximum(self.penalty_weights, self.by_heavier_end.edge_max())
+
     def graph_mean(self, values: Tensor) -> Tensor:
         """Mean over the nodes of each graph; 0 for a graph without nodes. [N, ...] -> [B, ...]."""
         counts = self.sizes.clamp(min=1).to(values.dtype)
@@ -101,7 +154,7 @@ class SparseBatch(Batch):
         indptr: Tensor,
         indices: Tensor,
         weights: Tensor | None,
-        node_weights: Tensor,
+        node_weights: Tensor | None,
         largest: int,
     ) -> None:
         self.num_graphs = len(sizes)
@@ -136,7 +189,7 @@ class SparseBatch(Batch):
             torch.from_numpy(np.cumsum(counts)).to(device),
             torch.from_numpy(indices).to(device),
             weights,
-            torch.from_numpy(np.concatenate([_node_weights(graph) for graph in graphs])).float().to(device),
+            _node_weights(graphs, [graph.num_nodes for graph in graphs], device),
             largest=int(sizes.max()),
         )
 
@@ -150,6 +203,21 @@ class SparseBatch(Batch):
             return self.degrees
         ones = torch.ones_like(self.degrees)[:, None]
         return ops.neighbor_sum(ones, self.indptr, self.indices, self.weights.square())[:, 0]
+
+    def graph_max(self, values: Tensor) -> Tensor:
+        """Largest value of the nodes of each graph, at least 0. [N] -> [B]."""
+        return ops.segment_max(values, self.sizes)
+
+    def edge_max(self) -> Tensor:
+        """Largest weight of each node's edges, at least 0; the batch must have edge weights. [N]."""
+        assert self.weights is not None
+        return ops.segment_max(self.weights, self.indptr.diff())
+
+    def with_edge_weights_of(self, nodes: Tensor) -> "SparseBatch":
+        """The same graphs, of which an edge weighs what the heavier of its ends does. [N] -> Batch."""
+        own = nodes.repeat_interleave(self.indptr.diff(), output_size=len(self.indices))
+        weights = torch.maximum(own, nodes[self.indices])
+        return SparseBatch(self.sizes, self.indptr, self.indices, weights, None, self.largest)
 
     def graph_sum(self, values: Tensor) -> Tensor:
         """Sum over the nodes of each graph. [N, ...] -> [B, ...]."""
@@ -174,7 +242,7 @@ class DenseBatch(Batch):
         sizes: Tensor,
         adjacency: Tensor,
         weights: Tensor | None,
-        node_weights: Tensor,
+        node_weights: Tensor | None,
         lists: NeighborLists | None = None,
         wide_lists: NeighborLists | None = None,
         degrees: Tensor | None = None,
@@ -203,14 +271,12 @@ class DenseBatch(Batch):
         adjacency = np.zeros(shape, dtype=np.bool_)
         has_weights = any(graph.edge_weights is not None for graph in graphs)
         weights = np.zeros(shape if has_weights else 0, dtype=np.float32)
-        node_weights = np.zeros(shape[:2], dtype=np.float32)
         for position, graph in enumerate(graphs):
             u, v = graph.edges.T
             adjacency[position, u, v] = adjacency[position, v, u] = True
             if has_weights:
                 given = 1.0 if graph.edge_weights is None else graph.edge_weights
                 weights[position, u, v] = weights[position, v, u] = given
-            node_weights[position, : graph.num_nodes] = _node_weights(graph)
         # 0 and 1 are exact in float16, which the tensor cores multiply at full speed.
         on_gpu = torch.device(device).type == "cuda"
         dtype = torch.float16 if on_gpu else torch.float32
@@ -222,7 +288,7 @@ class DenseBatch(Batch):
             torch.tensor([graph.num_nodes for graph in graphs], dtype=torch.int64, device=device),
             torch.from_numpy(adjacency).to(device).to(dtype),
             torch.from_numpy(weights).to(device) if has_weights else None,
-            torch.from_numpy(node_weights).view(-1).to(device),
+            _node_weights(graphs, [num_padded] * len(graphs), device),
             lists,
             lists if density < WIDE_LISTS_BELOW_DENSITY else None,
         )
@@ -239,7 +305,7 @@ class DenseBatch(Batch):
             self.sizes[graphs],
             self.adjacency[graphs, :num_padded, :num_padded],
             None if self.weights is None else self.weights[graphs, :num_padded, :num_padded],
-            rows(self.node_weights),
+            None if self.node_weights is None else rows(self.node_weights),
             lists,
             None if self.wide_lists is None else lists,
             rows(self.degrees),
@@ -262,6 +328,23 @@ class DenseBatch(Batch):
     def squared_weight_sum(self) -> Tensor:
         """Sum of the squared weights of each node's edges. [N]."""
         return self.degrees if self.weights is None else self.weights.square().sum(2).view(-1)
+
+    def graph_max(self, values: Tensor) -> Tensor:
+        """Largest value of the nodes of each graph, at least 0. [N] -> [B]."""
+        # With a column of zeros, as there may be no other.
+        padded = torch.where(self.mask, values, 0.0).view(self.num_graphs, self.num_padded)
+        return torch.cat([padded, padded.new_zeros(self.num_graphs, 1)], dim=1).amax(1)
+
+    def edge_max(self) -> Tensor:
+        """Largest weight of each node's edges, at least 0; the batch must have edge weights. [N]."""
+        assert self.weights is not None
+        return self.weights.amax(2).view(-1) if self.num_padded else self.degrees
+
+    def with_edge_weights_of(self, nodes: Tensor) -> "DenseBatch":
+        """The same graphs, of which an edge weighs what the heavier of its ends does. [N] -> Batch."""
+        ends = nodes.view(self.num_graphs, self.num_padded)
+        weights = torch.maximum(ends[:, :, None], ends[:, None]) * self.adjacency
+        return DenseBatch(self.sizes, self.adjacency, weights, None, degrees=self.degrees)
 
     def graph_sum(self, values: Tensor) -> Tensor:
         """Sum over the nodes of each graph. [N, ...] -> [B, ...]."""
@@ -314,5 +397,12 @@ def make_batch(graphs: Sequence[Graph], device: torch.device | str = "cpu") -> B
     return kind.from_graphs(graphs, device)
 
 
-def _node_weights(graph: Graph) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    return np.zeros(graph.num_nodes) if graph.node_weights is None else graph.node_weights
+def _node_weights(graphs: Sequence[Graph], rows: Sequence[int], device: torch.device | str) -> Tensor | None:
+    """Node weights of graphs that take so many rows each, NaN where there are none."""
+    if all(graph.node_weights is None for graph in graphs):
+        return None
+    parts = [np.full(count, np.nan, dtype=np.float32) for count in rows]
+    for part, graph in zip(parts, graphs, strict=True):
+        if graph.node_weights is not None:
+            part[: graph.num_nodes] = graph.node_weights
+    return torch.from_numpy(np.concatenate(parts)).to(device)

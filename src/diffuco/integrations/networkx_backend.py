@@ -64,8 +64,10 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | 
     weight = given.get("weight")
     if callable(weight):
         return "weights as a function are not supported; give the name of an attribute"
-    if name == "min_weighted_dominating_set" and _node_weights(_source(graph), weight):
-        return "node weights are not supported"
+    if name in ("min_weighted_vertex_cover", "min_weighted_dominating_set"):
+        values = _node_weights(_source(graph), weight)
+        if values is not None and min(values) < 0:
+            return "node weights below 0 are not supported"
     return True
 
 
@@ -85,7 +87,7 @@ def maximum_independent_set(G: BackendGraph) -> set[Hashable]:
     >>> len(networkx.approximation.maximum_independent_set(G, backend="diffuco"))
     2
     """
-    return _nodes("mis", G.source)
+    return _nodes("mis", _simple_graph(G.source))
 
 
 def max_clique(G: BackendGraph) -> set[Hashable]:
@@ -94,7 +96,7 @@ def max_clique(G: BackendGraph) -> set[Hashable]:
     >>> networkx.approximation.max_clique(networkx.complete_graph(4), backend="diffuco")
     {0, 1, 2, 3}
     """
-    return _nodes("max-clique", G.source)
+    return _nodes("max-clique", _simple_graph(G.source))
 
 
 def min_weighted_vertex_cover(G: BackendGraph, weight: str | None = None) -> set[Hashable]:
@@ -106,19 +108,19 @@ def min_weighted_vertex_cover(G: BackendGraph, weight: str | None = None) -> set
     # An edge from a node to itself is covered by that node alone.
     forced = {u for u, v in G.source.edges() if u == v}
     rest = G.source.subgraph(set(G.source) - forced) if forced else G.source
-    weights = _node_weights(G.source, weight)
-    found = forced | (_light_cover(rest, weights) if weights else _nodes("mvc", rest))
+    found = forced | _nodes("mvc", _simple_graph(rest, node_weight=weight))
     other: set[Hashable] = networkx.approximation.min_weighted_vertex_cover(G.source, weight, backend="networkx")
-    return min(found, other, key=lambda cover: sum(weights.get(node, 1) for node in cover))
+    weights = dict(G.source.nodes(data=weight, default=1)) if weight else dict.fromkeys(G.source, 1)
+    return min(found, other, key=lambda cover: sum(weights[node] for node in cover))
 
 
 def min_weighted_dominating_set(G: BackendGraph, weight: str | None = None) -> set[Hashable]:
-    """A small set such that every node is in it or next to it.
+    """A light set such that every node is in it or next to it.
 
     >>> len(networkx.approximation.min_weighted_dominating_set(networkx.cycle_graph(6), backend="diffuco"))
     2
     """
-    return _nodes("mds", G.source)
+    return _nodes("mds", _simple_graph(G.source, node_weight=weight))
 
 
 def one_exchange(
@@ -169,28 +171,8 @@ def exchange(graph: Graph, side: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return sign > 0
 
 
-def _nodes(problem: str, source: Any) -> set[Hashable]:
-    return set(_solve(problem, _simple_graph(source)).nodes) if source else set()
-
-
-def _light_cover(source: Any, weights: dict[Hashable, float]) -> set[Hashable]:
-    """A cover by a QUBO, whose model knows weights: sum_i w_i x_i + penalty * sum_(i,j) (1 - x_i) (1 - x_j).
-
-    The penalty of an uncovered edge is above every weight, so that decoding leaves none.
-    """
-    if not source:
-        return set()
-    graph = _simple_graph(source)
-    values = np.array([weights[label] for label in source])
-    penalty = 1.01 * np.abs(values).max()
-    qubo = Graph.from_edges(
-        graph.edges,
-        graph.num_nodes,
-        edge_weights=np.full(graph.num_edges, penalty),
-        node_weights=values - penalty * graph.degrees,
-        labels=graph.labels,
-    )
-    return set(_solve("qubo", qubo).nodes)
+def _nodes(problem: str, graph: Graph) -> set[Hashable]:
+    return set(_solve(problem, graph).nodes) if graph.num_nodes else set()
 
 
 def _solve(problem: str, graph: Graph, seed: int | None = None) -> "Solution":
@@ -210,20 +192,21 @@ def _solver(problem: str, model: "str | Path", device: str) -> "Solver":
     return Solver(problem, model, device=device)
 
 
-def _simple_graph(source: Any, weight: str | None = None) -> Graph:
+def _simple_graph(source: Any, weight: str | None = None, node_weight: str | None = None) -> Graph:
     """The graph without directions, edges from a node to itself and second edges between two nodes."""
     labels = list(source)
     index = {label: position for position, label in enumerate(labels)}
     ends = ((index[u], index[v], value) for u, v, value in _weighted_edges(source, weight) if u != v)
     edges = {(min(u, v), max(u, v)): float(value) for u, v, value in ends}
     weights = None if weight is None else list(edges.values())
-    return Graph.from_edges(list(edges), len(labels), edge_weights=weights, labels=labels)
+    of_nodes = _node_weights(source, node_weight)
+    return Graph.from_edges(list(edges), len(labels), edge_weights=weights, node_weights=of_nodes, labels=labels)
 
 
-def _node_weights(source: Any, weight: str | None) -> dict[Hashable, float]:
-    """The named attribute of every node, 1 where it is missing; nothing where all weigh 1."""
-    weights = {} if weight is None else {node: float(value) for node, value in source.nodes(data=weight, default=1)}
-    return weights if any(value != 1 for value in weights.values()) else {}
+def _node_weights(source: Any, weight: str | None) -> list[float] | None:
+    """The named attribute of every node, 1 where it is missing; None where all weigh 1."""
+    weights = [] if weight is None else [float(value) for _, value in source.nodes(data=weight, default=1)]
+    return weights if any(value != 1 for value in weights) else None
 
 
 def _weighted_edges(source: Any, weight: str | None) -> Iterable[tuple[Hashable, Hashable, Any]]:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from diffuco.graphs.batch import Batch, DenseBatch
-from diffuco.model.gnn import Gnn, weight_scale
+from diffuco.model.gnn import Gnn, GnnConfig, node_inputs, weight_scale
 from diffuco.model.weights import FlatWeights
 from diffuco.ops import triton_gnn as kernels
 from diffuco.ops.triton_gnn_kernels import LAYER_MATRICES, LAYER_VECTORS
@@ -62,7 +62,7 @@ class FusedGnn:
     def _neighborhood(self, batch: Batch) -> "Neighborhood":
         # The steps of a process share one batch: what is made of it is kept until the next one comes.
         if self._last is None or self._last[0]() is not batch:
-            self._last = weakref.ref(batch), neighborhood(batch, self.config.weighted, self.dtype)
+            self._last = weakref.ref(batch), neighborhood(batch, self.config, self.dtype)
         return self._last[1]
 
 
@@ -195,17 +195,19 @@ class Neighborhood:
         )
 
 
-def neighborhood(batch: Batch, weighted: bool, dtype: torch.dtype) -> Neighborhood:
+def neighborhood(batch: Batch, config: GnnConfig, dtype: torch.dtype) -> Neighborhood:
     """Prepare a batch: dense matrices for the tensor cores, or neighbour lists where the batch has them."""
+    weighted = config.weighted
     scale = weight_scale(batch) if weighted else torch.ones_like(batch.degrees)
     per_degree = 1 / batch.degrees.clamp(min=1).sqrt()
-    node_inputs = batch.node_weights / scale
+    seen = node_inputs(batch, config, scale if weighted else None)
+    inputs = torch.zeros_like(batch.degrees) if seen is None else seen
     if batch.wide_lists is not None:
         lists = batch.wide_lists if weighted else batch.wide_lists._replace(weights=None)
         whole_scale = per_degree / scale
         # Scaled before it is rounded: a hub's sum may be out of float16's range.
         return Neighborhood(
-            *(batch.row_starts, batch.sizes, batch.extents, batch.largest, node_inputs),
+            *(batch.row_starts, batch.sizes, batch.extents, batch.largest, inputs),
             sum=lambda values, out: kernels.neighbor_sum(lists, values, out, whole_scale),
             row_scale=torch.ones_like(whole_scale),
             sum_gradient=lambda values, out: kernels.neighbor_sum(lists, values, out),
@@ -226,7 +228,7 @@ def neighborhood(batch: Batch, weighted: bool, dtype: torch.dtype) -> Neighborho
         torch.bmm(matrix, values.view(*matrix.shape[:2], columns), out=out.view(*matrix.shape[:2], columns))
 
     return Neighborhood(
-        *(batch.row_starts, batch.sizes, batch.extents, batch.largest, node_inputs),
+        *(batch.row_starts, batch.sizes, batch.extents, batch.largest, inputs),
         sum=dense_sum,
         row_scale=per_degree,
         sum_gradient=dense_sum,
@@ -355,7 +357,9 @@ def encoder_inputs(
 ) -> tuple[kernels.EncoderShape, Tensor, Tensor, Tensor, Tensor]:
     """What the encoder's kernels read, of one call or of several side by side."""
     config = network.config
-    shape = kernels.EncoderShape(network.layout.num_inputs, config.num_random_features, config.weighted)
+    shape = kernels.EncoderShape(
+        network.layout.num_inputs, config.num_random_features, config.weighted or config.node_weighted
+    )
     step = torch.cat([call.step.expand(len(call.near.starts), -1) for call in calls])
     x, features = calls[0].x, calls[0].features
     if len(calls) > 1:

@@ -25,7 +25,14 @@ class GnnConfig:
     num_random_features: int = 5
     """Random node features at every step; 5 on RB graphs in App. C.5."""
     weighted: bool = False
-    """Whether messages are scaled by edge weights and nodes see their own weight (QUBO)."""
+    """Whether messages are scaled by edge weights and nodes see their own weight (cuts and QUBOs)."""
+    node_weighted: bool = False
+    """Whether nodes see their weight relative to the heaviest of the graph (sets of nodes)."""
+
+    @property
+    def num_inputs(self) -> int:
+        """What the encoder reads of a node: its state, its weight if it sees one, and random features."""
+        return 1 + (self.weighted or self.node_weighted) + self.num_random_features
 
 
 class Gnn(nn.Module):
@@ -35,7 +42,7 @@ class Gnn(nn.Module):
         super().__init__()
         self.config = config
         hidden = config.num_hidden
-        self.encode_node = nn.Linear(1 + config.weighted + config.num_random_features, hidden)
+        self.encode_node = nn.Linear(config.num_inputs, hidden)
         self.encode_step = nn.Linear(config.num_steps, hidden, bias=False)
         self.layers = nn.ModuleList(MessageLayer(hidden, config.weighted) for _ in range(config.num_layers))
         self.head = nn.Sequential(
@@ -52,10 +59,10 @@ class Gnn(nn.Module):
     def forward(self, batch: Batch, x: Tensor, step: Tensor, features: Tensor) -> Tensor:
         """Logits of X_{t-1}: states [N, S], steps t in 1..T [S], random features [N, S, R] -> [N, S]."""
         inputs = [2 * x[..., None] - 1, features]
-        scale = None
-        if self.config.weighted:
-            scale = weight_scale(batch)
-            inputs.append((batch.node_weights / scale)[:, None, None].expand(*x.shape, 1))
+        scale = weight_scale(batch) if self.config.weighted else None
+        weights = node_inputs(batch, self.config, scale)
+        if weights is not None:
+            inputs.append(weights[:, None, None].expand(*x.shape, 1))
         one_hot = F.one_hot(step - 1, self.config.num_steps).to(x.dtype)
         h = self.encode_node(torch.cat(inputs, dim=-1)) + self.encode_step(one_hot)  # [N, S, F]
         for layer in self.layers:
@@ -107,9 +114,18 @@ class GraphNorm(nn.Module):
         return centred * batch.spread(self.scale * (variance + 1e-5).rsqrt()) + self.shift
 
 
+def node_inputs(batch: Batch, config: GnnConfig, scale: Tensor | None) -> Tensor | None:
+    """The weights that nodes see; None where the network sees none. [N]."""
+    if scale is not None:
+        return batch.node_weights_or(0.0) / scale
+    if not config.node_weighted:
+        return None
+    return torch.ones_like(batch.degrees) if batch.relative_weights is None else batch.relative_weights
+
+
 def weight_scale(batch: Batch) -> Tensor:
     """Root mean square of each graph's node and edge weights: answers do not change when all weights double. [N]."""
-    squares = batch.node_weights.square()
+    squares = batch.node_weights_or(0.0).square()
     squares = squares + 0.5 * batch.squared_weight_sum()
     counts = batch.graph_sum((1 + 0.5 * batch.degrees)[:, None])
     mean = batch.graph_sum(squares[:, None]) / counts.clamp(min=1)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from diffuco.errors import InputError
 from diffuco.ops import reference, torch_anneal, torch_decode
-from diffuco.ops.adjacency import CsrAdjacency, DenseAdjacency, NeighborLists
+from diffuco.ops.adjacency import CoverCosts, CsrAdjacency, DenseAdjacency, NeighborLists
 
 Decoder = Literal["numba", "torch", "triton"]
 
@@ -56,6 +56,11 @@ def segment_sum(values: Tensor, lengths: Tensor) -> Tensor:
     return reference.segment_sum(values, lengths)
 
 
+def segment_max(values: Tensor, lengths: Tensor) -> Tensor:
+    """Largest value of each graph's rows, at least 0. Reference: `reference.segment_max`."""
+    return reference.segment_max(values, lengths)
+
+
 def decode_quadratic(
     probs: Tensor,
     adjacency: CsrAdjacency | DenseAdjacency,
@@ -77,14 +82,22 @@ def decode_quadratic(
     return states.to(probs.device)
 
 
-def decode_cover(probs: Tensor, adjacency: CsrAdjacency | DenseAdjacency, *, penalty: float, token_size: int) -> Tensor:
+def decode_cover(
+    probs: Tensor,
+    adjacency: CsrAdjacency | DenseAdjacency,
+    *,
+    penalty: float,
+    token_size: int,
+    costs: CoverCosts | None,
+) -> Tensor:
     """Conditional Expectation for a cover energy. Reference: `torch_decode.decode_cover`."""
     if isinstance(adjacency, DenseAdjacency) and _decoder(probs.device) != "numba":
-        decoded: Tensor = _tensor_decoder(probs.device).decode_cover(probs, adjacency, penalty, token_size)
+        decoded: Tensor = _tensor_decoder(probs.device).decode_cover(probs, adjacency, penalty, token_size, costs)
         return decoded
     from diffuco.ops import numba_decode
 
-    return numba_decode.decode_cover(probs.cpu(), _csr(adjacency), penalty, token_size).to(probs.device)
+    states = numba_decode.decode_cover(probs.cpu(), _csr(adjacency), penalty, token_size, costs and costs.cpu())
+    return states.to(probs.device)
 
 
 def anneal_quadratic(
@@ -110,16 +123,23 @@ def anneal_quadratic(
 
 
 def anneal_cover(
-    states: Tensor, adjacency: CsrAdjacency | DenseAdjacency, *, penalty: float, temperatures: Tensor, seed: int
+    states: Tensor,
+    adjacency: CsrAdjacency | DenseAdjacency,
+    *,
+    penalty: float,
+    temperatures: Tensor,
+    seed: int,
+    costs: CoverCosts | None,
 ) -> Tensor:
     """Simulated annealing of a cover energy from given states. Reference: `torch_anneal.anneal_cover`."""
     if isinstance(adjacency, DenseAdjacency) and _decoder(states.device) != "numba":
         anneal = _tensor_annealer(states.device).anneal_cover
-        annealed: Tensor = anneal(states, adjacency, penalty, temperatures, seed)
+        annealed: Tensor = anneal(states, adjacency, penalty, temperatures, seed, costs)
         return annealed
     from diffuco.ops import numba_anneal
 
-    found = numba_anneal.anneal_cover(states.cpu(), _csr(adjacency), penalty, temperatures.cpu(), seed)
+    csr, costs = _csr(adjacency), costs and costs.cpu()
+    found = numba_anneal.anneal_cover(states.cpu(), csr, penalty, temperatures.cpu(), seed, costs)
     return found.to(states.device)
 
 

@@ -1,4 +1,4 @@
-"""Which nodes of many graphs are adjacent, as tensors: compressed rows or padded matrices.
+"""Which nodes of many graphs are adjacent, and what they cost, as tensors: compressed rows or padded matrices.
 
 Legend: B graphs, N rows (padding included where dense), E directed edges, P padded nodes per graph.
 """
@@ -58,6 +58,19 @@ class DenseAdjacency(NamedTuple):
             cells - before.repeat_interleave(indptr.diff(), output_size=len(cells)),
             self.matrix.view(-1)[cells.to(self.matrix.device)].cpu(),
         )
+
+
+class CoverCosts(NamedTuple):
+    """What the nodes of a cover problem cost where that is not 1."""
+
+    chosen: Tensor
+    """[N] if they are chosen."""
+    uncovered: Tensor
+    """[N] if nothing covers them, times the penalty; multiples of 2^-16, so that sums are exact."""
+
+    def cpu(self) -> "CoverCosts":
+        """The same in main memory."""
+        return CoverCosts(self.chosen.cpu(), self.uncovered.cpu())
 
 
 class NeighborLists(NamedTuple):

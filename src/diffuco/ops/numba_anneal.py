@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from diffuco.compilation import compiled
-from diffuco.ops.adjacency import CsrAdjacency
+from diffuco.ops.adjacency import CoverCosts, CsrAdjacency
 from diffuco.ops.threads import on_all_threads
 from diffuco.ops.torch_anneal import GOLDEN, LEVEL_BITS, MIX_FACTORS, MIX_SHIFTS, TIE, chain_keys, exponentials
 
@@ -45,12 +45,21 @@ def anneal_quadratic(
     return _anneal_all(states, adjacency, temperatures, seed, anneal)
 
 
-def anneal_cover(states: Tensor, adjacency: CsrAdjacency, penalty: float, temperatures: Tensor, seed: int) -> Tensor:
+def anneal_cover(
+    states: Tensor,
+    adjacency: CsrAdjacency,
+    penalty: float,
+    temperatures: Tensor,
+    seed: int,
+    costs: CoverCosts | None = None,
+) -> Tensor:
     """Anneal a cover energy. Reference: `torch_anneal`. [N, S] -> [N, S]."""
     indptr, indices = adjacency.indptr.numpy(), adjacency.indices.numpy()
+    of_rows = None if costs is None else torch.stack(costs).double().numpy()
 
     def anneal(x: States, first_row: int, schedule: Floats, table: Floats, key: np.uint64) -> None:
-        cover_chain(x, first_row, indptr, indices, penalty, schedule, table, key)
+        needs = np.zeros(len(x), np.int64) if of_rows is None else np.zeros(len(x))
+        cover_chain(x, needs, first_row, indptr, indices, penalty, of_rows, schedule, table, key)
 
     return _anneal_all(states, adjacency, temperatures, seed, anneal)
 
@@ -130,10 +139,12 @@ def quadratic_chain(
 @compiled
 def cover_chain(
     x: States,
+    needs: Ints | Floats,
     first_row: int,
     indptr: Ints,
     indices: Ints,
     penalty: float,
+    costs: Floats | None,
     temperatures: Floats,
     table: Floats,
     key: np.uint64,
@@ -141,19 +152,20 @@ def cover_chain(
     """Replace the states of one graph by the best that a chain from them sees at the end of a sweep.
 
     `covering` counts the chosen nodes that cover a node, `needs` the nodes that a node covers and no other chosen one
-    does: its field is 1 - penalty * needs.
+    does: its field is 1 - penalty * needs. With `costs`, of rows chosen and uncovered [2, N], `needs` is what those
+    nodes cost, and the first row of costs stands for the 1; without them, another loop is compiled.
     """
     num_nodes = len(x)
     covering = x.astype(np.int64)
     for node in range(num_nodes):
         for e in range(indptr[first_row + node], indptr[first_row + node + 1]):
             covering[node] += x[indices[e] - first_row]
-    needs = np.zeros(num_nodes, dtype=np.int64)
     for node in range(num_nodes):
         begin, end = indptr[first_row + node], indptr[first_row + node + 1]
         for e in range(begin - 1, end):
             other = node if e < begin else indices[e] - first_row
-            needs[node] += covering[other] == x[node]
+            if covering[other] == x[node]:
+                needs[node] += 1 if costs is None else costs[1, first_row + other]
     best = x.copy()
     energy = lowest = 0.0
     for sweep in range(len(temperatures)):
@@ -162,11 +174,11 @@ def cover_chain(
         sweep_key = mix(key + np.uint64(sweep) * STRIDE)
         for node in range(num_nodes):
             sign = 1 - 2 * x[node]
-            change = sign * (1 - penalty * needs[node])
+            change = sign * ((1 if costs is None else costs[0, first_row + node]) - penalty * needs[node])
             if change >= highest:
                 continue
             if change < 0 or change < temperature * table[mix(sweep_key + np.uint64(node) * STRIDE) >> LEVEL_SHIFT]:
-                flip_in_cover(node, x, covering, needs, first_row, indptr, indices)
+                flip_in_cover(node, x, covering, needs, first_row, indptr, indices, costs)
                 energy += change
         if energy < lowest - TIE:
             lowest = energy
@@ -176,7 +188,14 @@ def cover_chain(
 
 @compiled
 def flip_in_cover(
-    node: int, x: States, covering: Ints, needs: Ints, first_row: int, indptr: Ints, indices: Ints
+    node: int,
+    x: States,
+    covering: Ints,
+    needs: Ints | Floats,
+    first_row: int,
+    indptr: Ints,
+    indices: Ints,
+    costs: Floats | None,
 ) -> None:
     """Flip a node and correct what it covers, and what those need that cover the same nodes.
 
@@ -196,7 +215,7 @@ def flip_in_cover(
         for f in range(first - 1, last):
             other = covered if f < first else indices[f] - first_row
             if other != node and (before == alone or x[other]):
-                needs[other] -= sign
+                needs[other] -= sign if costs is None else sign * costs[1, first_row + covered]
     x[node] += sign
 
 

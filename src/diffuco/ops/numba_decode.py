@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from diffuco.compilation import compiled
-from diffuco.ops.adjacency import CsrAdjacency
+from diffuco.ops.adjacency import CoverCosts, CsrAdjacency
 from diffuco.ops.threads import on_all_threads
 from diffuco.ops.torch_decode import SMALLEST_FREE, TIE, fixed_point_scale
 
@@ -39,15 +39,18 @@ def decode_quadratic(
     return _decode_all(probs, adjacency, decode)
 
 
-def decode_cover(probs: Tensor, adjacency: CsrAdjacency, penalty: float, token_size: int) -> Tensor:
+def decode_cover(
+    probs: Tensor, adjacency: CsrAdjacency, penalty: float, token_size: int, costs: CoverCosts | None = None
+) -> Tensor:
     """States that minimise a cover energy token by token. Reference: `torch_decode`. [N, S] -> [N, S], float64."""
     indptr, indices = adjacency.indptr.numpy(), adjacency.indices.numpy()
     scale = fixed_point_scale(1 + int(np.diff(indptr).max(initial=0)))
+    table = None if costs is None else torch.stack(costs).double().numpy()
 
     def decode(values: Floats, order: Ints) -> None:
         free = np.maximum(1 - values[order], SMALLEST_FREE)
         log_free = np.rint(scale * np.log(free)).astype(np.int64)
-        cover_kernel(values, order, log_free, indptr, indices, scale, penalty, token_size)
+        cover_kernel(values, order, log_free, indptr, indices, scale, penalty, table, token_size)
 
     return _decode_all(probs, adjacency, decode)
 
@@ -144,12 +147,14 @@ def cover_kernel(
     indices: Ints,
     scale: float,
     penalty: float,
+    costs: Floats | None,
     token_size: int,
 ) -> None:
     """Replace the probabilities of the rows in `order`, whose log(1 - v) in fixed point is `log_free`, by states.
 
     A row that no chosen node covers yet has `log_uncovered`: the sum of log(1 - v) over the undecided rows of its
-    closed neighbourhood. Rows are grouped by the token members that can cover them, a bit mask.
+    closed neighbourhood. Rows are grouped by the token members that can cover them, a bit mask. `costs` are what rows
+    cost if chosen and if uncovered, [2, N]; without them, another loop is compiled.
     """
     num_nodes = len(order)
     first_row = order.min() if num_nodes else 0
@@ -163,6 +168,7 @@ def cover_kernel(
         for e in range(indptr[row], indptr[row + 1]):
             log_uncovered[indices[e] - first_row] += log_free[position]
     energies = np.empty(1 << token_size)
+    own = np.ones(token_size)
     for first in range(0, num_nodes, token_size):
         length = min(token_size, num_nodes - first)
         num_touched = 0
@@ -181,8 +187,14 @@ def cover_kernel(
         uncovered = energies[: 1 << length]
         uncovered[:] = 0.0
         for node in touched[:num_touched]:
-            uncovered[masks[node]] += math.exp(log_uncovered[node] / scale)
-        fill_cover_energies(uncovered, penalty, length)
+            chance = math.exp(log_uncovered[node] / scale)
+            if costs is not None:
+                chance *= costs[1, node + first_row]
+            uncovered[masks[node]] += chance
+        if costs is not None:
+            for a in range(length):
+                own[a] = costs[0, order[first + a]]
+        fill_cover_energies(uncovered, penalty, own, length)
         chosen = lowest(uncovered)
         for node in touched[:num_touched]:
             covered[node] = (masks[node] & chosen) != 0
@@ -192,8 +204,8 @@ def cover_kernel(
 
 
 @compiled
-def fill_cover_energies(uncovered: Floats, penalty: float, length: int) -> None:
-    """From the sum per mask to the energy per configuration: its nodes, and what no node of it can cover.
+def fill_cover_energies(uncovered: Floats, penalty: float, own: Floats, length: int) -> None:
+    """From the sum per mask to the energy per configuration: what its nodes cost, and what none of them can cover.
 
     What a configuration leaves uncovered are the masks inside its complement: sums over subsets, read backwards.
     """
@@ -206,10 +218,10 @@ def fill_cover_energies(uncovered: Floats, penalty: float, length: int) -> None:
         complement = num_states - 1 - s
         uncovered[s], uncovered[complement] = uncovered[complement], uncovered[s]
     for s in range(num_states):
-        num_chosen = 0
+        cost = 0.0
         for a in range(length):
-            num_chosen += s >> a & 1
-        uncovered[s] = num_chosen + penalty * uncovered[s]
+            cost += own[a] * (s >> a & 1)
+        uncovered[s] = cost + penalty * uncovered[s]
 
 
 @compiled

@@ -31,3 +31,10 @@ def segment_sum(values: Tensor, lengths: Tensor) -> Tensor:
     if len(lengths) == 1:  # one large graph: a plain sum uses all cores
         return values.sum(0, keepdim=True)
     return torch.segment_reduce(values, "sum", lengths=lengths, axis=0, unsafe=True)
+
+
+def segment_max(values: Tensor, lengths: Tensor) -> Tensor:
+    """Largest value of consecutive runs, at least 0. [N] -> [B]."""
+    if not len(values):
+        return values.new_zeros(len(lengths))
+    return torch.segment_reduce(values, "max", lengths=lengths, initial=0.0, unsafe=True)

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from diffuco.ops.adjacency import DenseAdjacency
+from diffuco.ops.adjacency import CoverCosts, DenseAdjacency
 
 TIE = 1e-9
 """A state is better than another if its energy is lower by more than this."""
@@ -52,18 +52,29 @@ def anneal_quadratic(
     return _anneal(states, adjacency, field, temperatures, seed)
 
 
-def anneal_cover(states: Tensor, adjacency: DenseAdjacency, penalty: float, temperatures: Tensor, seed: int) -> Tensor:
-    """Anneal H(X) = sum_i x_i + penalty * sum_i prod_(j in i and its neighbours) (1 - x_j).
+def anneal_cover(
+    states: Tensor,
+    adjacency: DenseAdjacency,
+    penalty: float,
+    temperatures: Tensor,
+    seed: int,
+    costs: CoverCosts | None = None,
+) -> Tensor:
+    """Anneal H(X) = sum_i chosen_i x_i + penalty * sum_i uncovered_i prod_(j in i and its neighbours) (1 - x_j).
 
-    `temperatures` are those of every sweep and graph, [K, B], above 0. [N, S] -> [N, S], of the same type.
+    Without `costs` nodes cost 1. `temperatures` are those of every sweep and graph, [K, B], above 0. [N, S] -> [N, S],
+    of the same type.
     """
     closed = ((adjacency.matrix != 0) | torch.eye(adjacency.matrix.shape[1], device=states.device).bool()).double()
     is_node = _is_node(adjacency)[..., None]
+    ones = torch.ones(len(states), device=states.device)
+    table: Tensor = torch.stack(costs or (ones, ones)).double().view(2, len(adjacency.sizes), -1, 1)
+    cost_chosen, cost_uncovered = table.unbind()
 
     def field(x: Tensor, node: int) -> Tensor:
         covering = closed @ x  # of each node
         only_this = (covering - x[:, node, None] == 0) & (closed[:, node, :, None] != 0) & is_node
-        return 1 - penalty * only_this.sum(1)
+        return cost_chosen[:, node] - penalty * (cost_uncovered * only_this).sum(1)
 
     return _anneal(states, adjacency, field, temperatures, seed)
 

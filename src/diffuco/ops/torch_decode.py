@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from diffuco.ops.adjacency import DenseAdjacency
+from diffuco.ops.adjacency import CoverCosts, DenseAdjacency
 
 TIE = 1e-9
 """Energies closer than this are equal, and the lower configuration wins."""
@@ -40,14 +40,19 @@ def decode_quadratic(
     return _decode_in_chunks(probs, adjacency, token_size, decode)
 
 
-def decode_cover(probs: Tensor, adjacency: DenseAdjacency, penalty: float, token_size: int) -> Tensor:
-    """States that minimise H(X) = sum_i x_i + penalty * sum_i prod_(j in i and its neighbours) (1 - x_j).
+def decode_cover(
+    probs: Tensor, adjacency: DenseAdjacency, penalty: float, token_size: int, costs: CoverCosts | None = None
+) -> Tensor:
+    """States that minimise H(X) = sum_i chosen_i x_i + penalty * sum_i uncovered_i prod_j (1 - x_j), j in i and around.
 
-    Token by token, in the order of falling probability. [N, S] -> [N, S], float64.
+    Without `costs` nodes cost 1. Token by token, in the order of falling probability. [N, S] -> [N, S], float64.
     """
+    ones = torch.ones(len(probs), device=probs.device)
+    table = torch.stack(costs or (ones, ones)).double().view(2, len(adjacency.sizes), -1)
 
     def decode(graphs: slice, values: Tensor) -> Tensor:
-        return _decode_cover(values, adjacency.sizes[graphs], adjacency.matrix[graphs], penalty, token_size)
+        sizes, matrix = adjacency.sizes[graphs], adjacency.matrix[graphs]
+        return _decode_cover(values, sizes, matrix, penalty, table[:, graphs], token_size)
 
     return _decode_in_chunks(probs, adjacency, token_size, decode)
 
@@ -120,8 +125,11 @@ def _quadratic_energies(fields: Tensor, inner: Tensor) -> Tensor:
     return energies
 
 
-def _decode_cover(values: Tensor, sizes: Tensor, matrix: Tensor, penalty: float, token_size: int) -> Tensor:
-    """States of some graphs, whose padding has probability -1. [B, S, P] -> [B, S, P]."""
+def _decode_cover(
+    values: Tensor, sizes: Tensor, matrix: Tensor, penalty: float, costs: Tensor, token_size: int
+) -> Tensor:
+    """States of some graphs, whose padding has probability -1; `costs` are [2, B, P]. [B, S, P] -> [B, S, P]."""
+    cost_chosen, cost_uncovered = costs[:, :, None].expand(-1, -1, values.shape[1], -1)  # [B, S, P]
     num_padded = values.shape[2]
     order = values.argsort(dim=2, descending=True, stable=True)
     values = values.clamp(min=0)
@@ -131,25 +139,28 @@ def _decode_cover(values: Tensor, sizes: Tensor, matrix: Tensor, penalty: float,
     closed = (matrix != 0) | diagonal  # [B, P, P]
     log_uncovered = _integer_product(log_free, closed)  # of each node: over the undecided nodes that could cover it
     covered = torch.zeros_like(values, dtype=torch.bool)
-    for _, token in _tokens(order, token_size):
+    for first, token in _tokens(order, token_size):
         length = token.shape[2]
         rows = _rows_of(closed, token)  # [B, S, k, P]
         log_uncovered = log_uncovered - (rows * log_free.gather(2, token)[..., None]).sum(2)
-        uncovered = (log_uncovered.double() / scale).exp().masked_fill(covered, 0.0)
+        uncovered = (cost_uncovered * (log_uncovered.double() / scale).exp()).masked_fill(covered, 0.0)
         bits = 2 ** torch.arange(length, device=values.device)
         masks = (rows * bits[:, None]).sum(2)  # which members of the token cover each node
         per_mask = uncovered.new_zeros(*uncovered.shape[:2], 2**length).scatter_add(2, masks, uncovered)
         per_mask[..., 0] = 0.0
-        chosen = _lowest(_cover_energies(per_mask, penalty))
+        # Padding, which covers nothing, costs 1: its lower state is the better one.
+        own = cost_chosen.gather(2, token).where(_valid(sizes, first, length), 1.0)
+        chosen = _lowest(_cover_energies(per_mask, penalty, own))
         covered = covered | (masks & chosen[..., None] != 0)
         values = values.scatter(2, token, _states_of(chosen, length).double())
     return values
 
 
-def _cover_energies(per_mask: Tensor, penalty: float) -> Tensor:
-    """Energy of every configuration: its nodes, and the penalty of what none of them covers. [..., 2^k] -> [..., 2^k].
+def _cover_energies(per_mask: Tensor, penalty: float, own: Tensor) -> Tensor:
+    """Energy of every configuration: what its nodes cost, and what none of them covers. [..., 2^k] -> [..., 2^k].
 
-    What configuration s leaves uncovered are the masks inside its complement: sums over subsets, read backwards.
+    `own` [..., k] is what each node costs. What configuration s leaves uncovered are the masks inside its complement:
+    sums over subsets, read backwards.
     """
     num_states = per_mask.shape[-1]
     length = num_states.bit_length() - 1
@@ -157,8 +168,8 @@ def _cover_energies(per_mask: Tensor, penalty: float) -> Tensor:
     for a in range(length):
         without, with_node = uncovered.view(*per_mask.shape[:-1], -1, 2, 2**a).unbind(-2)
         uncovered = torch.stack([without, without + with_node], dim=-2).flatten(-3)
-    num_chosen = _states_of(torch.arange(num_states, device=per_mask.device), length).sum(-1)
-    return num_chosen + penalty * uncovered.flip(-1)
+    members = _states_of(torch.arange(num_states, device=per_mask.device), length).double()  # [2^k, k]
+    return own @ members.T + penalty * uncovered.flip(-1)
 
 
 def _integer_product(values: Tensor, closed: Tensor) -> Tensor:

@@ -22,7 +22,7 @@ import triton.language as tl
 from torch import Tensor
 
 from diffuco.ops import torch_anneal
-from diffuco.ops.adjacency import DenseAdjacency
+from diffuco.ops.adjacency import CoverCosts, DenseAdjacency
 from diffuco.ops.torch_anneal import GOLDEN, LEVEL_BITS, MIX_FACTORS, MIX_SHIFTS, TIE, chain_keys, exponentials
 from diffuco.ops.triton_decode import MAX_PADDED, NODES_PER_WARP, WIDEST_READ, closed_row, row_of
 
@@ -47,11 +47,21 @@ def anneal_quadratic(
     return _launch(quadratic_kernel, states, adjacency, inputs, (edge, pair), temperatures, seed)
 
 
-def anneal_cover(states: Tensor, adjacency: DenseAdjacency, penalty: float, temperatures: Tensor, seed: int) -> Tensor:
+def anneal_cover(
+    states: Tensor,
+    adjacency: DenseAdjacency,
+    penalty: float,
+    temperatures: Tensor,
+    seed: int,
+    costs: CoverCosts | None = None,
+) -> Tensor:
     """Anneal a cover energy. Reference: `torch_anneal`. [N, S] -> [N, S]."""
     if not _fits(adjacency):
-        return torch_anneal.anneal_cover(states, adjacency, penalty, temperatures, seed)
-    return _launch(cover_kernel, states, adjacency, (states,), (penalty, 0.0), temperatures, seed)
+        return torch_anneal.anneal_cover(states, adjacency, penalty, temperatures, seed, costs)
+    table = temperatures if costs is None else torch.stack(costs)
+    inputs, constants = (states, table.double()), (penalty, 0.0)
+    has_costs = {"has_costs": costs is not None}
+    return _launch(cover_kernel, states, adjacency, inputs, constants, temperatures, seed, **has_costs)
 
 
 def _fits(adjacency: DenseAdjacency) -> bool:
@@ -69,6 +79,7 @@ def _launch(
     scalars: tuple[float, float],
     temperatures: Tensor,
     seed: int,
+    **flags: bool,
 ) -> Tensor:
     """Run one program per graph and chain. [N, S] -> [N, S]."""
     num_chains, num_graphs, num_padded = states.shape[1], len(adjacency.sizes), adjacency.matrix.shape[1]
@@ -88,6 +99,7 @@ def _launch(
             *(num_chains, num_graphs, len(temperatures), num_padded // vector),
             block=block,
             vector=vector,
+            **flags,
             num_warps=max(1, block // NODES_PER_WARP),
             enable_fp_fusion=False,
         )
@@ -158,6 +170,7 @@ def quadratic_kernel(
 def cover_kernel(
     annealed: tl.tensor,
     states: tl.tensor,
+    costs: tl.tensor,
     matrix: tl.tensor,
     sizes: tl.tensor,
     temperatures: tl.tensor,
@@ -170,8 +183,9 @@ def cover_kernel(
     num_reads: tl.tensor,
     block: tl.constexpr,
     vector: tl.constexpr,
+    has_costs: tl.constexpr,
 ) -> None:
-    """Anneal one chain; as in `numba_anneal`, a node's field is 1 - penalty * needs."""
+    """Anneal one chain; as in `numba_anneal`, a node's field is 1 - penalty * needs, or as `costs` [2, N] have it."""
     num_padded = num_reads * vector
     program = tl.program_id(0).to(tl.int64)
     graph = program // num_chains
@@ -182,6 +196,11 @@ def cover_kernel(
     matrix += graph * num_padded * num_padded
     nodes = tl.arange(0, block)
     x = (tl.load(states + first_cell + nodes * num_chains, mask=nodes < size, other=0.0) != 0.0).to(tl.int32)
+    cost_chosen, cost_uncovered = 1.0, 1
+    if has_costs:  # else they are not read
+        costs += graph * num_padded
+        cost_chosen = tl.load(costs + nodes, mask=nodes < size, other=0.0)
+        cost_uncovered = tl.load(costs + num_graphs * num_padded + nodes, mask=nodes < size, other=0.0)
     covering = x * 0
     position = size * 0
     while position < size:  # the chosen nodes, one after the other
@@ -190,18 +209,21 @@ def cover_kernel(
         covering += closed.to(tl.int32)
         position = node + 1
     needs = x * 0
+    if has_costs:
+        needs = needs.to(tl.float64)
     for node in range(0, size):
         closed = closed_row(matrix, node, nodes, size, num_padded, vector)
-        needs += (closed & (tl.sum(tl.where(nodes == node, covering, 0)) == x)).to(tl.int32)
+        is_needed = closed & (tl.sum(tl.where(nodes == node, covering, 0)) == x)
+        needs += tl.where(is_needed, _at(cost_uncovered, nodes, node, has_costs), 0)
     best = x
-    lowest = _cover_energy(x, covering, penalty, nodes < size)
+    lowest = _cover_energy(x, covering, penalty, nodes < size, cost_chosen, cost_uncovered, has_costs)
     for sweep in range(0, num_sweeps):
         temperature = tl.load(temperatures + sweep * num_graphs + graph)
         thresholds = _thresholds(temperature, counter, nodes, table)
         counter += _STRIDE
         position = size * 0
         while position < size:
-            changes = (1 - 2 * x).to(tl.float64) * (1.0 - penalty * needs.to(tl.float64))
+            changes = (1 - 2 * x).to(tl.float64) * (cost_chosen - penalty * needs.to(tl.float64))
             flip = _next_flip(changes < thresholds, nodes, x, position, size)
             node, sign = flip // 2, tl.where(flip < 2 * size, 1 - 2 * (flip % 2), 0)
             closed = closed_row(matrix, tl.where(node < size, node, -1), nodes, size, num_padded, vector)
@@ -214,12 +236,13 @@ def cover_kernel(
                 covered = code // 2
                 around = closed_row(matrix, tl.where(covered < size, covered, -1), nodes, size, num_padded, vector)
                 needed = tl.where(code % 2 == 0, 1, x)
-                needs -= tl.where(around & (nodes != node), sign * needed, 0)
+                cost = _at(cost_uncovered, nodes, covered, has_costs)
+                needs -= tl.where(around & (nodes != node), sign * needed * cost, 0)
                 inner = covered + 1
             covering += tl.where(closed, sign, 0)
             x += tl.where(nodes == node, sign, 0)
             position = node + 1
-        energy = _cover_energy(x, covering, penalty, nodes < size)
+        energy = _cover_energy(x, covering, penalty, nodes < size, cost_chosen, cost_uncovered, has_costs)
         best = tl.where(energy < lowest - tie, x, best)
         lowest = tl.where(energy < lowest - tie, energy, lowest)
     tl.store(annealed + first_cell + nodes * num_chains, best.to(tl.float32), mask=nodes < num_padded)
@@ -242,10 +265,30 @@ def _quadratic_energy(
 
 
 @triton.jit
-def _cover_energy(x: tl.tensor, covering: tl.tensor, penalty: tl.tensor, is_node: tl.tensor) -> tl.tensor:
+def _cover_energy(
+    x: tl.tensor,
+    covering: tl.tensor,
+    penalty: tl.tensor,
+    is_node: tl.tensor,
+    cost_chosen: tl.tensor,
+    cost_uncovered: tl.tensor,
+    has_costs: tl.constexpr,
+) -> tl.tensor:
     """H(X): the chosen nodes, and the penalty of those not covered."""
-    num_uncovered = tl.sum((is_node & (covering == 0)).to(tl.int32))
-    return tl.sum(x).to(tl.float64) + penalty * num_uncovered.to(tl.float64)
+    uncovered = is_node & (covering == 0)
+    if has_costs:
+        return tl.sum(x.to(tl.float64) * cost_chosen) + penalty * tl.sum(tl.where(uncovered, cost_uncovered, 0.0))
+    else:
+        return tl.sum(x).to(tl.float64) + penalty * tl.sum(uncovered.to(tl.int32)).to(tl.float64)
+
+
+@triton.jit
+def _at(values: tl.tensor, nodes: tl.tensor, node: tl.tensor, is_tensor: tl.constexpr) -> tl.tensor:
+    """The value of one node, or the value that all have."""
+    if is_tensor:
+        return tl.sum(tl.where(nodes == node, values, 0.0))
+    else:
+        return values
 
 
 @triton.jit

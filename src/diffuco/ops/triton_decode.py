@@ -30,7 +30,7 @@ import triton.language as tl
 from torch import Tensor
 
 from diffuco.ops import torch_decode
-from diffuco.ops.adjacency import DenseAdjacency
+from diffuco.ops.adjacency import CoverCosts, DenseAdjacency
 from diffuco.ops.torch_decode import SMALLEST_FREE, TIE, fixed_point_scale
 
 MAX_TOKEN_SIZE = 8
@@ -53,13 +53,18 @@ def decode_quadratic(
     return _launch(quadratic_kernel, probs, adjacency, (probs, linear), (edge, pair), token_size)
 
 
-def decode_cover(probs: Tensor, adjacency: DenseAdjacency, penalty: float, token_size: int) -> Tensor:
+def decode_cover(
+    probs: Tensor, adjacency: DenseAdjacency, penalty: float, token_size: int, costs: CoverCosts | None = None
+) -> Tensor:
     """States that minimise a cover energy token by token. Reference: `torch_decode`. [N, S] -> [N, S], float64."""
     if not _fits(adjacency, token_size):
-        return torch_decode.decode_cover(probs, adjacency, penalty, token_size)
+        return torch_decode.decode_cover(probs, adjacency, penalty, token_size, costs)
     scale = fixed_point_scale(adjacency.matrix.shape[1] + 1)
     log_free = (scale * (1 - probs.double()).clamp(min=SMALLEST_FREE).log()).round().long()
-    return _launch(cover_kernel, probs, adjacency, (log_free,), (penalty, 1 / scale), token_size)
+    table = log_free if costs is None else torch.stack(costs).double()
+    constants = (penalty, 1 / scale)
+    has_costs = {"has_costs": costs is not None}
+    return _launch(cover_kernel, probs, adjacency, (log_free, table), constants, token_size, **has_costs)
 
 
 def _fits(adjacency: DenseAdjacency, token_size: int) -> bool:
@@ -86,6 +91,7 @@ def _launch(
     inputs: tuple[Tensor, ...],
     scalars: tuple[float, float],
     token_size: int,
+    **flags: bool,
 ) -> Tensor:
     """Run one program per graph and sample. [N, S] -> [N, S], float64."""
     num_samples, num_padded = probs.shape[1], adjacency.matrix.shape[1]
@@ -105,6 +111,7 @@ def _launch(
             token_size=token_size,
             block=block,
             vector=vector,
+            **flags,
             num_warps=max(1, block // NODES_PER_WARP),
             enable_fp_fusion=True,
         )
@@ -169,6 +176,7 @@ def cover_kernel(
     states: tl.tensor,
     order: tl.tensor,
     log_free: tl.tensor,
+    costs: tl.tensor,
     matrix: tl.tensor,
     sizes: tl.tensor,
     constants: tl.tensor,
@@ -177,10 +185,12 @@ def cover_kernel(
     token_size: tl.constexpr,
     block: tl.constexpr,
     vector: tl.constexpr,
+    has_costs: tl.constexpr,
 ) -> None:
     """Decide the nodes of one graph and sample by what each configuration of a token leaves uncovered.
 
     `log_uncovered` of a node is the sum of log(1 - v), in fixed point, over the undecided nodes that could cover it.
+    `costs` are what rows cost if chosen and if uncovered, [2, N].
     """
     num_padded = num_reads * vector
     program = tl.program_id(0).to(tl.int64)
@@ -196,6 +206,10 @@ def cover_kernel(
     num_members = tl.full((2**token_size,), 0, tl.int32)
     for a in tl.static_range(token_size):
         num_members += (configurations >> a) & 1
+    if has_costs:  # else they are not read
+        num_rows = tl.num_programs(0).to(tl.int64) // num_samples * num_padded
+        costs += graph * num_padded
+        cost_uncovered = tl.load(costs + num_rows + nodes, mask=nodes < size, other=0.0)
     log_uncovered = tl.full((block,), 0, tl.int64)
     for position in range(0, size):
         node = _node(order, position, size)
@@ -205,6 +219,9 @@ def cover_kernel(
     values = tl.full((block,), 0.0, tl.float64)
     for first in range(0, size, token_size):
         masks = tl.full((block,), 0, tl.int32)  # which members of the token cover each node
+        energies = num_members.to(tl.float64)
+        if has_costs:
+            energies = tl.full((2**token_size,), 0.0, tl.float64)
         reached = nodes < 0  # not `masks != 0`, which ptxas 12.8 to 13.0 miscompiles next to `covered`
         for a in tl.static_range(token_size):
             node = _node(order, first + a, size)
@@ -212,9 +229,14 @@ def cover_kernel(
             masks += tl.where(closed, 2**a, 0)
             reached = reached | closed
             log_uncovered -= tl.where(closed, tl.load(log_free + node * num_samples, mask=node >= 0, other=0), 0)
+            if has_costs:
+                # Padding costs 1: its lower state is the better one.
+                own = tl.load(costs + node, mask=node >= 0, other=1.0)
+                energies += tl.where(((configurations >> a) & 1) != 0, own, 0.0)
         uncovered = tl.where(covered, 0.0, tl.exp(log_uncovered.to(tl.float64) * unit))
         uncovered = tl.where(reached, uncovered, 0.0)
-        energies = num_members.to(tl.float64)
+        if has_costs:
+            uncovered *= cost_uncovered
         for configuration in range(0, 2**token_size - 1):  # the last one covers all that the token can
             left = tl.sum(tl.where((masks & configuration) == 0, uncovered, 0.0))
             energies += tl.where(configurations == configuration, penalty * left, 0.0)

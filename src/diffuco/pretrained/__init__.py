@@ -13,6 +13,7 @@ from diffuco.errors import InputError
 from diffuco.graphs.graph import Graph
 from diffuco.graphs.statistics import GraphStatistics, describe
 from diffuco.model.checkpoint import Checkpoint, load_checkpoint, read_card, save_folder
+from diffuco.problems import get_problem, without_ignored_weights
 
 FOLDER = Path(__file__).parent
 
@@ -119,11 +120,18 @@ def _choose(problem: str, cards: list[dict[str, Any]], graphs: Sequence[Graph]) 
         return Choice(card["name"], "the model of the smallest graphs", is_alike=False)
     card = min(cards, key=lambda card: _distance(card, yours))
     # Weights that a network does not see make its samples those of another problem.
-    sees_all = card["model"]["weighted"] or all(graph.edge_weights is None for graph in with_edges)
+    sees_all = all(_sees_weights(card, problem, graph) for graph in with_edges)
     is_alike = _distance(card, yours)[0] < math.log(LIKE_FACTOR) and sees_all
     if len(cards) == 1:
         return Choice(card["name"], f"the only shipped model for {problem}", is_alike)
     return Choice(card["name"], f"of {len(cards)}, it was trained on graphs most like these ({yours})", is_alike)
+
+
+def _sees_weights(card: dict[str, Any], problem: str, graph: Graph) -> bool:
+    """Whether a network sees those weights of a graph that the problem knows."""
+    known = without_ignored_weights(get_problem(problem), graph)
+    is_unweighted = known.edge_weights is None and known.node_weights is None
+    return bool(is_unweighted or card["model"]["weighted"] or card["model"].get("node_weighted"))
 
 
 def _size(card: dict[str, Any]) -> float:

@@ -70,7 +70,8 @@ def when_to_choose(card: Card) -> str:
     if "graphs" not in card:
         return "graphs like those"
     (fewest, _, most), (sparsest, _, densest) = card["graphs"]["nodes"], card["graphs"]["density"]
-    weights = ", with weights" if card["model"]["weighted"] else ""
+    seen = [kind for kind in ("weighted", "node_weighted") if card["model"].get(kind)]
+    weights = f", with {'node ' if seen == ['node_weighted'] else ''}weights" if seen else ""
     return f"about {fewest:,} to {most:,} nodes, density {sparsest:.2g} to {densest:.2g}{weights}"
 
 

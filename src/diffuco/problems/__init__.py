@@ -3,13 +3,14 @@
 import difflib
 
 from diffuco.errors import InputError
-from diffuco.problems.base import CoverForm, Problem, QuadraticForm
+from diffuco.problems.base import CoverForm, NodeSetProblem, Problem, QuadraticForm
 from diffuco.problems.max_clique import MaximumClique
 from diffuco.problems.max_cut import MaximumCut
 from diffuco.problems.mds import MinimumDominatingSet
 from diffuco.problems.mis import MaximumIndependentSet
 from diffuco.problems.mvc import MinimumVertexCover
 from diffuco.problems.qubo import Qubo
+from diffuco.problems.weights import check_weights, ignored_weights, without_ignored_weights
 
 __all__ = [
     "CoverForm",
@@ -18,11 +19,15 @@ __all__ = [
     "MaximumIndependentSet",
     "MinimumDominatingSet",
     "MinimumVertexCover",
+    "NodeSetProblem",
     "Problem",
     "QuadraticForm",
     "Qubo",
     "all_problems",
+    "check_weights",
     "get_problem",
+    "ignored_weights",
+    "without_ignored_weights",
 ]
 
 _PROBLEMS: tuple[type[Problem], ...] = (

@@ -1,43 +1,38 @@
-"""Maximum Clique: the largest set of nodes that are all adjacent to each other (Table 2).
+"""Maximum Clique: the largest or heaviest set of nodes that are all adjacent to each other (Table 2).
 
 The sum over non-edges needs no complement graph: it is all pairs minus the edges, and all pairs follow from sum_i x_i.
 """
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from diffuco.graphs.batch import Batch
-from diffuco.problems.base import Problem, QuadraticForm
+from diffuco.problems.base import NodeSetProblem, QuadraticForm, node_costs, weigh
 
 
 @dataclass(frozen=True)
-class MaximumClique(Problem):
-    """H(X) = -sum_i x_i + penalty * sum_(i,j not adjacent) x_i x_j."""
+class MaximumClique(NodeSetProblem):
+    """H(X) = -sum_i w_i x_i + penalty * max_i w_i * sum_(i,j not adjacent) x_i x_j."""
 
     name = "max-clique"
     title = "Maximum Clique"
     sense = "max"
 
     penalty: float = 1.01
-    """Cost of one missing edge inside the set; above 1 so that every minimum is feasible."""
+    """Cost of a missing edge inside the set, times the heaviest node; above 1 so that every minimum is feasible."""
 
-    def energy(self, batch: Batch, x: Tensor) -> Tensor:
-        """H(X) for states, E[H(X)] for probabilities. [N, S] -> [B, S]."""
-        return self.penalty * _missing_edges(batch, x) - batch.graph_sum(x)
-
-    def objective(self, batch: Batch, x: Tensor) -> Tensor:
-        """Size of the clique. [N, S] -> [B, S]."""
-        return batch.graph_sum(x)
+    def relative_energy(self, batch: Batch, x: Tensor) -> Tensor:
+        """H(X) over the weight of each graph's heaviest node. [N, S] -> [B, S]."""
+        return self.penalty * _missing_edges(batch, x) - batch.graph_sum(weigh(batch, x))
 
     def violations(self, batch: Batch, x: Tensor) -> Tensor:
         """Pairs inside the set that are not adjacent. [N, S] -> [B, S]."""
         return _missing_edges(batch, x)
 
     def form(self, batch: Batch) -> QuadraticForm:
-        """Linear -1, coupling `penalty` between all pairs and its opposite along edges."""
-        return QuadraticForm(linear=torch.full_like(batch.degrees, -1.0), edge=-self.penalty, pair=self.penalty)
+        """Linear minus the weight, coupling `penalty` between all pairs and its opposite along edges."""
+        return QuadraticForm(-node_costs(batch), -self.penalty, self.penalty, unit=batch.heaviest)
 
 
 def _missing_edges(batch: Batch, x: Tensor) -> Tensor:

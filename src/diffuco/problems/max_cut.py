@@ -16,7 +16,7 @@ class MaximumCut(Problem):
     name = "max-cut"
     title = "Maximum Cut"
     sense = "max"
-    uses_weights = True
+    uses_edge_weights = True
 
     def energy(self, batch: Batch, x: Tensor) -> Tensor:
         """H(X) for states, E[H(X)] for probabilities. [N, S] -> [B, S]."""
@@ -33,4 +33,4 @@ class MaximumCut(Problem):
     def form(self, batch: Batch) -> QuadraticForm:
         """Linear: minus the weighted degree; coupling twice the weight along edges."""
         weighted_degrees = batch.neighbor_sum(torch.ones_like(batch.degrees)[:, None], weighted=True)[:, 0]
-        return QuadraticForm(linear=-weighted_degrees, edge=2.0, weighted=True)
+        return QuadraticForm(linear=-weighted_degrees, edge=2.0, edges=batch)

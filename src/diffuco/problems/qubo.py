@@ -19,11 +19,12 @@ class Qubo(Problem):
     name = "qubo"
     title = "Quadratic Unconstrained Binary Optimisation"
     sense = "min"
-    uses_weights = True
+    uses_edge_weights = True
+    uses_node_weights = True
 
     def energy(self, batch: Batch, x: Tensor) -> Tensor:
         """H(X) for states, E[H(X)] for probabilities. [N, S] -> [B, S]."""
-        diagonal = batch.node_weights[:, None].to(x.dtype)
+        diagonal = batch.node_weights_or(0.0)[:, None].to(x.dtype)
         return batch.graph_sum(x * (diagonal + 0.5 * batch.neighbor_sum(x, weighted=True)))
 
     def objective(self, batch: Batch, x: Tensor) -> Tensor:
@@ -36,4 +37,4 @@ class Qubo(Problem):
 
     def form(self, batch: Batch) -> QuadraticForm:
         """Linear: the diagonal; coupling: the edge weights."""
-        return QuadraticForm(linear=batch.node_weights, edge=1.0, weighted=True)
+        return QuadraticForm(linear=batch.node_weights_or(0.0), edge=1.0, edges=batch)

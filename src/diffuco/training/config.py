@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args, get_type_hints
 
 from diffuco.errors import InputError
 from diffuco.model.gnn import GnnConfig
+from diffuco.problems import get_problem
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class TrainConfig:
     num_random_features: int = 5
     """Random node features, redrawn every step."""
     weighted: bool = False
-    """Whether the network reads node and edge weights."""
+    """Whether the network reads the weights that the problem knows, of nodes or edges."""
     penalty: float = 1.01
     """B of Table 2 (A is 1); unused by problems without constraints."""
     graphs_per_batch: int = 30
@@ -71,12 +72,14 @@ class TrainConfig:
     @property
     def model(self) -> GnnConfig:
         """The network this run trains."""
+        sees_edges = get_problem(self.problem).uses_edge_weights
         return GnnConfig(
             num_steps=self.num_steps,
             num_layers=self.num_layers,
             num_hidden=self.num_hidden,
             num_random_features=self.num_random_features,
-            weighted=self.weighted,
+            weighted=self.weighted and sees_edges,
+            node_weighted=self.weighted and not sees_edges,
         )
 
     @property

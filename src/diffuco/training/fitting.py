@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from diffuco.errors import InputError
 from diffuco.graphs.collection import SPLITS, Collection
 from diffuco.graphs.graph import Graph
 from diffuco.graphs.statistics import GraphStatistics, describe
-from diffuco.problems import Problem, get_problem
+from diffuco.problems import Problem, get_problem, without_ignored_weights
 from diffuco.training.config import TrainConfig
 
 MIN_TRAIN_GRAPHS = 8
@@ -84,7 +85,7 @@ def fit_recipe(problem_name: str, graphs: Collection, device: torch.device) -> F
         noise="exponential",
         num_layers=means.num_layers,
         num_hidden=means.num_hidden,
-        weighted=problem.uses_weights and any(_has_weights(graph) for graph in training),
+        weighted=any(_has_weights(without_ignored_weights(problem, graph)) for graph in training),
         samples_per_graph=means.samples_per_graph,
         num_train_graphs=len(training),
         num_validation_graphs=min(64, len(parts["validation"])),
@@ -101,14 +102,17 @@ def fit_recipe(problem_name: str, graphs: Collection, device: torch.device) -> F
 
 
 def start_temperature(problem: Problem, graphs: Sequence[Graph]) -> float:
-    """A tenth of a node; where edges are counted, a share of how much a node's own part of the energy varies.
+    """A tenth of a typical node; where edges count, a share of how much a node's own part of the energy varies.
 
     That part is a sum over the node's edges and grows like their weight times the root of their number.
     """
-    if not problem.uses_weights:
-        return 0.1
     # One graph after the other, as weights may differ by orders of magnitude between them.
-    varies = [_weight_scale(graph) * math.sqrt(2 * graph.num_edges / graph.num_nodes) for graph in graphs]
+    if not problem.uses_edge_weights:
+        typical = [_root_mean_square(graph.node_weights) for graph in graphs] if problem.uses_node_weights else [1.0]
+        return float(f"{0.1 * float(np.median(typical)):.2g}")
+    varies = [
+        _root_mean_square(graph.edge_weights) * math.sqrt(2 * graph.num_edges / graph.num_nodes) for graph in graphs
+    ]
     return float(f"{0.05 * float(np.median(varies)):.2g}")
 
 
@@ -160,6 +164,5 @@ def _has_weights(graph: Graph) -> bool:
     return graph.edge_weights is not None or graph.node_weights is not None
 
 
-def _weight_scale(graph: Graph) -> float:
-    """Root mean square of the edge weights."""
-    return 1.0 if graph.edge_weights is None else math.sqrt(float(np.square(graph.edge_weights).mean()))
+def _root_mean_square(weights: NDArray[np.float64] | None) -> float:
+    return 1.0 if weights is None else math.sqrt(float(np.square(weights).mean()))

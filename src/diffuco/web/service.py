@@ -24,7 +24,7 @@ from diffuco.graphs.generate import ba_graph, er_graph, random_qubo, rb_graph
 from diffuco.graphs.graph import Graph, GraphWarning
 from diffuco.pretrained import choose_model, list_models, load_model
 from diffuco.pretrained.cards import measured, trained_on, when_to_choose
-from diffuco.problems import all_problems, get_problem
+from diffuco.problems import all_problems, check_weights, get_problem, ignored_weights, without_ignored_weights
 from diffuco.solution import as_count
 from diffuco.solver import Solver
 from diffuco.web import messages
@@ -85,12 +85,12 @@ class Service:
         return options.step_factor * int(self.cards[options.model]["model"]["num_steps"])
 
     def relevant(self, problem: str, read: ReadGraph) -> ReadGraph:
-        """The graph without weights that the problem does not know, and a note that says so."""
-        graph = read.graph
-        if get_problem(problem).uses_weights or (graph.edge_weights is None and graph.node_weights is None):
-            return read
-        note = f"{problem} ignores the weights in {graph.name or 'the graph'}"
-        return ReadGraph(replace(graph, edge_weights=None, node_weights=None), [*read.notes, note])
+        """The graph without weights that the problem does not know, and a note that says so; others are checked."""
+        kind = get_problem(problem)
+        graph, ignored = without_ignored_weights(kind, read.graph), ignored_weights(kind, read.graph)
+        check_weights(kind, [graph])
+        note = f"{problem} ignores the {ignored} in {graph.name or 'the graph'}"
+        return ReadGraph(graph, [*read.notes, note]) if ignored else read
 
     def answer(self, request: messages.SolveRequest, read: ReadGraph, solved: Solved) -> dict[str, Any]:
         """The answer to a request: what `diffuco solve --json` prints, and the comparison with greedy."""

@@ -27,9 +27,8 @@ from diffuco.baselines.methods.sdp import GoemansWilliamson
 from diffuco.devices import pick_device
 from diffuco.errors import InputError
 from diffuco.graphs.graph import Graph
-from diffuco.problems import get_problem
+from diffuco.problems import check_weights, get_problem
 from diffuco.solution import Solution
-from diffuco.solver import warn_of_ignored_weights
 
 __all__ = [
     "Deadline",
@@ -92,7 +91,7 @@ def solve_with(
     known = get_method(method) if isinstance(method, str) else method
     check_method(known, problem, time_limit_s)
     chosen = get_problem(problem)
-    warn_of_ignored_weights(chosen, graphs)
+    check_weights(chosen, graphs)
     return known.solve(
         chosen,
         graphs,

@@ -28,6 +28,8 @@ EXACT_S = 1.0
 """Seconds that a proof may take; a time limit that is shorter is shared equally with the search."""
 EXACT_NODES = {"mis": 400, "mvc": 400, "max-clique": 1500, "max-cut": 40, "mds": 400, "qubo": 40}
 """Largest graphs for which a proof is tried: a little more than what mostly takes less than a second."""
+WEIGHTED_CLIQUE_NODES = 200
+"""Cliques with node weights are not for our own search; CP-SAT has a constraint for every missing edge."""
 EXACT_EDGES = 50_000
 PATIENCE = 2
 """After so many graphs in a row that were not proven, the others are not tried."""
@@ -112,12 +114,15 @@ def _proven(problem: Problem, graphs: Sequence[Graph], seed: int, limit_s: float
 
 
 def _is_small(problem: Problem, graph: Graph) -> bool:
-    return graph.num_nodes <= EXACT_NODES[problem.name] and graph.num_edges <= EXACT_EDGES
+    limit = EXACT_NODES[problem.name]
+    if problem.name == "max-clique" and graph.node_weights is not None:
+        limit = min(limit, WEIGHTED_CLIQUE_NODES)
+    return graph.num_nodes <= limit and graph.num_edges <= EXACT_EDGES
 
 
 def _solve_exactly(problem: str, graph: Graph, limit_s: float) -> ExactResult | None:
     """By our own search for cliques, else by CP-SAT where it is installed and can take the weights."""
-    if problem == "max-clique":
+    if problem == "max-clique" and graph.node_weights is None:
         return largest_clique(graph, time_limit_s=limit_s)
     if CpSat().missing():
         return None
@@ -128,7 +133,7 @@ def _solve_exactly(problem: str, graph: Graph, limit_s: float) -> ExactResult | 
 
 
 def _as_solution(problem: Problem, graph: Graph, seed: int, result: ExactResult) -> Solution:
-    name = "clique search" if problem.name == "max-clique" else CpSat.name
+    name = "clique search" if problem.name == "max-clique" and graph.node_weights is None else CpSat.name
     energy = -result.objective if problem.sense == "max" else result.objective
     seconds = {"load": 0.0, "sample": result.seconds, "decode": 0.0}
     states: np.ndarray[tuple[int, int], np.dtype[np.bool_]] = result.chosen[:, None]

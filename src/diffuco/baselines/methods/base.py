@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from diffuco.decoding import conditional_expectation
+from diffuco.errors import InputError
 from diffuco.graphs.batch import Batch, make_batch
 from diffuco.graphs.graph import Graph
 from diffuco.problems import Problem, all_problems
@@ -35,6 +36,8 @@ class Method(ABC):
     """One line for `diffuco methods`."""
     problems: ClassVar[tuple[str, ...]]
     """Names of the problems it can solve."""
+    unweighted: ClassVar[tuple[str, ...]] = ()
+    """Those of which it cannot take node weights."""
     time_limit: ClassVar[TimeLimit] = "ignored"
 
     def missing(self) -> str | None:
@@ -108,6 +111,9 @@ class GraphByGraph(Method):
         """Search every graph in turn."""
         solutions: list[Solution] = []
         for graph in graphs:
+            if problem.name in self.unweighted and graph.node_weights is not None:
+                name = graph.name or "the graph"
+                raise InputError(f"{self.name} takes no node weights for {problem.name}, {name} has some; try anneal")
             deadline = Deadline.after(time_limit_s)
             found = np.zeros((0, 1), dtype=np.bool_)
             if graph.num_nodes:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from diffuco.baselines.methods.base import Deadline, GraphByGraph, repair
 from diffuco.baselines.methods.linear_model import pairs_without_edge
 from diffuco.errors import InputError
-from diffuco.graphs.batch import make_batch
+from diffuco.graphs.batch import SparseBatch
 from diffuco.graphs.graph import Graph
 from diffuco.problems import Problem, QuadraticForm
 
@@ -94,11 +94,12 @@ def binary_quadratic_model(problem: Problem, graph: Graph) -> Any:
     """The energy of a problem on a graph, up to a constant, as a `dimod.BinaryQuadraticModel`."""
     import dimod
 
-    form = problem.form(make_batch([graph]))
+    form = problem.form(SparseBatch.from_graphs([graph]))
     assert isinstance(form, QuadraticForm)
     weights = np.ones(graph.num_edges)
-    if form.weighted and graph.edge_weights is not None:
-        weights = graph.edge_weights
+    if isinstance(form.edges, SparseBatch) and form.edges.weights is not None:
+        is_once = np.repeat(np.arange(graph.num_nodes), graph.degrees) < graph.csr.indices
+        weights = form.edges.weights.double().numpy()[is_once]
     pairs, couplings = graph.edges, form.edge * weights + form.pair
     if form.pair:
         others = pairs_without_edge(graph)

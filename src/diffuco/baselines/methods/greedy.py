@@ -1,4 +1,4 @@
-"""Greedy heuristics: in each step the node that looks best by its degree, never taken back.
+"""Greedy heuristics: in each step the node that looks best by its degree and weight, never taken back.
 
 `greedy` has one rule for each problem. `db-greedy` is the degree-based rule that the paper compares with on MVC
 (Toenshoff et al. 2020, Sec. 5.2): the cover is what the minimum-degree independent set leaves.
@@ -16,6 +16,8 @@ from diffuco.problems import Problem
 
 States = NDArray[np.bool_]
 Rng = np.random.Generator
+FREE = 1e100
+"""How much a node that weighs nothing is preferred."""
 
 
 class Greedy(GraphByGraph):
@@ -43,11 +45,16 @@ class DegreeBasedGreedy(GraphByGraph):
 
 
 def independent_set(graph: Graph, rng: Rng) -> States:
-    """Take the node with the fewest neighbours left, drop its neighbours, repeat."""
-    neighbors, degrees = _neighbors(graph), graph.degrees.tolist()
+    """Take the node that weighs most for itself and its neighbours left, drop those, repeat."""
+    neighbors, weights = _neighbors(graph), _weights(graph)
+    degrees: list[int] = graph.degrees.tolist()
     chosen, is_left = np.zeros(graph.num_nodes, dtype=np.bool_), [True] * graph.num_nodes
-    queue = _Queue(degrees, rng)
-    while (node := queue.pop(lambda node: degrees[node] if is_left[node] else None)) is not None:
+
+    def key(node: int) -> float:
+        return -weights[node] / (degrees[node] + 1)
+
+    queue = _Queue([key(node) for node in range(graph.num_nodes)], rng)
+    while (node := queue.pop(lambda node: key(node) if is_left[node] else None)) is not None:
         chosen[node], is_left[node] = True, False
         dropped = [other for other in neighbors[node] if is_left[other]]
         for other in dropped:
@@ -56,38 +63,40 @@ def independent_set(graph: Graph, rng: Rng) -> States:
             for third in neighbors[other]:
                 if is_left[third]:
                     degrees[third] -= 1
-                    queue.push(third, degrees[third])
+                    queue.push(third, key(third))
     return chosen
 
 
 def vertex_cover(graph: Graph, rng: Rng) -> States:
-    """Take the node with the most uncovered edges until none is left."""
-    neighbors, uncovered = _neighbors(graph), graph.degrees.tolist()
+    """Take the node with the most uncovered edges for its weight until none is left."""
+    neighbors, uncovered, weights = _neighbors(graph), graph.degrees.tolist(), _weights(graph)
     chosen = np.zeros(graph.num_nodes, dtype=np.bool_)
-    queue = _Queue([-count for count in uncovered], rng)
-    while (
-        node := queue.pop(lambda node: None if chosen[node] or not uncovered[node] else -uncovered[node])
-    ) is not None:
+
+    def key(node: int) -> float:
+        return -_per_weight(uncovered[node], weights[node])
+
+    queue = _Queue([key(node) for node in range(graph.num_nodes)], rng)
+    while (node := queue.pop(lambda node: None if chosen[node] or not uncovered[node] else key(node))) is not None:
         chosen[node] = True
         for other in neighbors[node]:
             if not chosen[other]:
                 uncovered[other] -= 1
-                queue.push(other, -uncovered[other])
+                queue.push(other, key(other))
     return chosen
 
 
 def clique(graph: Graph, rng: Rng) -> States:
-    """Take the candidate with the most neighbours among the candidates, which are adjacent to all taken before."""
-    targets = graph.csr.indices
+    """Take the candidate that weighs most with its neighbours among them; candidates are adjacent to all taken."""
+    targets, weights = graph.csr.indices, np.array(_weights(graph))
     sources = np.repeat(np.arange(graph.num_nodes), graph.degrees)
     chosen, is_candidate = np.zeros(graph.num_nodes, dtype=np.bool_), np.ones(graph.num_nodes, dtype=np.bool_)
     rank = rng.permutation(graph.num_nodes)
     while is_candidate.any():
         inside = is_candidate[sources] & is_candidate[targets]
         sources, targets = sources[inside], targets[inside]
-        counts = np.bincount(sources, minlength=graph.num_nodes)
+        around = weights + np.bincount(sources, weights[targets], minlength=graph.num_nodes)
         candidates = np.flatnonzero(is_candidate)
-        node = candidates[np.lexsort((rank[candidates], -counts[candidates]))[0]]
+        node = candidates[np.lexsort((rank[candidates], -around[candidates]))[0]]
         chosen[node] = True
         is_candidate[:] = False
         is_candidate[targets[sources == node]] = True
@@ -95,18 +104,22 @@ def clique(graph: Graph, rng: Rng) -> States:
 
 
 def dominating_set(graph: Graph, rng: Rng) -> States:
-    """Take the node that dominates the most nodes not dominated so far."""
-    neighbors, gains = _neighbors(graph), (graph.degrees + 1).tolist()
+    """Take the node that dominates the most nodes not dominated so far for its weight."""
+    neighbors, gains, weights = _neighbors(graph), (graph.degrees + 1).tolist(), _weights(graph)
     chosen, is_dominated = np.zeros(graph.num_nodes, dtype=np.bool_), [False] * graph.num_nodes
-    queue = _Queue([-gain for gain in gains], rng)
-    while (node := queue.pop(lambda node: -gains[node] or None)) is not None:
+
+    def key(node: int) -> float:
+        return -_per_weight(gains[node], weights[node])
+
+    queue = _Queue([key(node) for node in range(graph.num_nodes)], rng)
+    while (node := queue.pop(lambda node: key(node) if gains[node] else None)) is not None:
         chosen[node] = True
         for other in (node, *neighbors[node]):
             if not is_dominated[other]:
                 is_dominated[other] = True
                 for third in (other, *neighbors[other]):
                     gains[third] -= 1
-                    queue.push(third, -gains[third])
+                    queue.push(third, key(third))
     return chosen
 
 
@@ -150,21 +163,30 @@ _RULES: dict[str, Callable[[Graph, Rng], States]] = {
 class _Queue:
     """Nodes by rising key; old entries stay until they come up and are then seen to be out of date."""
 
-    def __init__(self, keys: list[int], rng: Rng) -> None:
+    def __init__(self, keys: list[float], rng: Rng) -> None:
         self.rank: list[int] = rng.permutation(len(keys)).tolist()
         self.entries = [(key, self.rank[node], node) for node, key in enumerate(keys)]
         heapq.heapify(self.entries)
 
-    def push(self, node: int, key: int) -> None:
+    def push(self, node: int, key: float) -> None:
         heapq.heappush(self.entries, (key, self.rank[node], node))
 
-    def pop(self, key_of: Callable[[int], int | None]) -> int | None:
+    def pop(self, key_of: Callable[[int], float | None]) -> int | None:
         """The node of lowest key; `key_of` gives a node's key now, None for one that is out."""
         while self.entries:
             key, _, node = heapq.heappop(self.entries)
             if key_of(node) == key:
                 return node
         return None
+
+
+def _weights(graph: Graph) -> list[float]:
+    return [1.0] * graph.num_nodes if graph.node_weights is None else graph.node_weights.tolist()
+
+
+def _per_weight(count: int, weight: float) -> float:
+    """How much a node gains for its weight; of those that weigh nothing, the most useful come first."""
+    return count / weight if weight else count * FREE
 
 
 def _neighbors(graph: Graph) -> list[list[int]]:

@@ -28,6 +28,7 @@ class Kamis(GraphByGraph):
     name = "kamis"
     summary = "KaMIS: reductions and evolutionary search, 10 s a graph unless told otherwise"
     problems = ("mis", "mvc")
+    unweighted = problems
     time_limit = "stops"
 
     def missing(self) -> str | None:

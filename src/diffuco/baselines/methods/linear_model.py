@@ -34,17 +34,18 @@ def linear_model(problem: str, graph: Graph) -> LinearModel:
     [[1.0, 1.0, 0.0], [0.0, 1.0, 1.0]]
     """
     n, ones = graph.num_nodes, np.ones(graph.num_nodes)
+    cost = ones if graph.node_weights is None else graph.node_weights
     if problem == "mis":
-        return _over_pairs(-ones, graph.edges, 1.0, 1.0)
+        return _over_pairs(-cost, graph.edges, 1.0, 1.0)
     if problem == "mvc":
-        return _over_pairs(ones, graph.edges, -1.0, -1.0)
+        return _over_pairs(cost, graph.edges, -1.0, -1.0)
     if problem == "max-clique":
-        return _over_pairs(-ones, pairs_without_edge(graph), 1.0, 1.0)
+        return _over_pairs(-cost, pairs_without_edge(graph), 1.0, 1.0)
     if problem == "mds":
         u, v = graph.edges.T
         rows, columns = np.concatenate([u, v, np.arange(n)]), np.concatenate([v, u, np.arange(n)])
         matrix = scipy.sparse.csr_array((np.full(len(rows), -1.0), (rows, columns)), shape=(n, n))
-        return LinearModel(ones, matrix, -ones, n)
+        return LinearModel(cost, matrix, -ones, n)
     weights = np.ones(graph.num_edges) if graph.edge_weights is None else graph.edge_weights
     if problem == "max-cut":
         return _with_edges(np.zeros(n), graph, -weights, _CUT_PAYS, _CUT_COSTS)

@@ -18,6 +18,7 @@ class Networkx(GraphByGraph):
     name = "networkx"
     summary = "the approximation algorithms of networkx"
     problems = ("mis", "mvc", "max-clique", "max-cut", "mds")
+    unweighted = ("mis", "max-clique")
 
     def missing(self) -> str | None:
         """networkx itself."""
@@ -31,6 +32,8 @@ class Networkx(GraphByGraph):
         weights = np.ones(graph.num_edges) if graph.edge_weights is None else graph.edge_weights
         source.add_weighted_edges_from(np.column_stack([graph.edges, weights]).tolist())
         source = networkx.relabel_nodes(source, int)
+        if graph.node_weights is not None:
+            networkx.set_node_attributes(source, dict(enumerate(graph.node_weights.tolist())), "weight")
         chosen = np.zeros(graph.num_nodes, dtype=np.bool_)
         try:
             nodes = _approximate(problem.name, source, seed)
@@ -47,11 +50,11 @@ def _approximate(problem: str, source: Any, seed: int) -> set[int]:
     if problem == "mis":
         found = approximation.maximum_independent_set(source)
     elif problem == "mvc":
-        found = approximation.min_weighted_vertex_cover(source)
+        found = approximation.min_weighted_vertex_cover(source, weight="weight")
     elif problem == "max-clique":
         found = approximation.max_clique(source)
     elif problem == "mds":
-        found = approximation.min_weighted_dominating_set(source)
+        found = approximation.min_weighted_dominating_set(source, weight="weight")
     else:
         _, (found, _) = approximation.one_exchange(source, weight="weight", seed=seed)
     return found

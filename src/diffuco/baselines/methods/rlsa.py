@@ -136,7 +136,7 @@ def take_step_in_one_kernel(
     x = triton_rlsa.take_step(
         *chains,
         field,
-        form.linear.contiguous() if isinstance(form, QuadraticForm) else None,
+        _linear(batch, form).contiguous() if isinstance(form, QuadraticForm) else None,
         None if is_quadratic else problem.energy(batch, chains.x),
         *(uniform, temperatures, ranks, batch.sizes),
     )
@@ -165,8 +165,13 @@ def energies_from(problem: Problem, batch: Batch, x: Tensor, field: Tensor) -> T
     """H(X) up to a constant of each graph, from the fields where that saves a sum over neighbours. [B, S]."""
     form = problem.form(batch)
     if isinstance(form, QuadraticForm):
-        return batch.graph_sum(0.5 * x * (form.linear[:, None] + field))
+        return batch.graph_sum(0.5 * x * (_linear(batch, form)[:, None] + field))
     return problem.energy(batch, x)
+
+
+def _linear(batch: Batch, form: QuadraticForm) -> Tensor:
+    """The linear terms of the energy itself. [N]."""
+    return form.linear if form.unit is None else batch.spread(form.unit) * form.linear
 
 
 def _progress(step: int, num_steps: int, deadline: Deadline, device: torch.device) -> float:

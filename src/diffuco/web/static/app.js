@@ -386,7 +386,8 @@ function drawEnergies() {
 
 function showAnswer() {
   const { answer } = state;
-  const unit = PROBLEMS[state.problem].unit;
+  const { unit: known } = PROBLEMS[state.problem];
+  const unit = known === "nodes" && answer.objective !== answer.solution.length ? "weight" : known;
   const value = document.createElement("p");
   value.className = "value";
   value.append(Object.assign(document.createElement("output"), { id: "objective", textContent: plain(answer.objective) }), ` ${unit}`);

@@ -8,17 +8,17 @@ const between = (a, b) => a !== b;
 export const PROBLEMS = {
   mis: {
     short: "Independent set",
-    text: "The largest set of nodes no two of which are joined by an edge.",
+    text: "The largest or heaviest set of nodes no two of which are joined by an edge.",
     on: "in the set", wrong: "edge inside the set", marks: inside, suits: "rb", unit: "nodes",
   },
   mvc: {
     short: "Vertex cover",
-    text: "The smallest set of nodes that touches every edge.",
+    text: "The smallest or lightest set of nodes that touches every edge.",
     on: "in the cover", wrong: "edge not covered", marks: outside, suits: "rb", unit: "nodes",
   },
   "max-clique": {
     short: "Clique",
-    text: "The largest set of nodes all of which are joined to each other.",
+    text: "The largest or heaviest set of nodes all of which are joined to each other.",
     on: "in the clique", good: "edge inside the clique", marks: inside, suits: "rb", unit: "nodes",
   },
   "max-cut": {
@@ -28,7 +28,7 @@ export const PROBLEMS = {
   },
   mds: {
     short: "Dominating set",
-    text: "The smallest set of nodes such that every node is in it or next to it.",
+    text: "The smallest or lightest set of nodes such that every node is in it or next to it.",
     on: "in the set", wrong: "node not dominated", dominates: true, suits: "ba", unit: "nodes",
   },
   qubo: {

@@ -1,0 +1,63 @@
+"""Which weights of a graph a problem knows: others are reported, and those that cannot work are refused."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from diffuco.errors import InputError
+from diffuco.graphs.graph import Graph, GraphWarning
+from diffuco.problems.base import NodeSetProblem, Problem
+
+MAX_NODE_WEIGHT = 1e30
+"""Larger ones leave the range of float32 when they are summed."""
+
+
+def check_weights(problem: Problem, graphs: Sequence[Graph]) -> None:
+    """Refuse weights that a problem cannot take, and warn of those that it ignores.
+
+    >>> from diffuco.problems import get_problem
+    >>> check_weights(get_problem("mvc"), [Graph.from_edges([(0, 1)], node_weights=[2, -1])])
+    Traceback (most recent call last):
+    diffuco.errors.InputError: graph: node 1 weighs -1; mvc takes node weights from 0 to 1e+30
+    """
+    for graph in graphs:
+        if isinstance(problem, NodeSetProblem) and graph.node_weights is not None:
+            _check_range(problem, graph, graph.node_weights)
+    for graph in graphs:
+        if ignored := ignored_weights(problem, graph):
+            text = f"{graph.name or 'graph'}: {problem.name} ignores the {ignored} in it"
+            warnings.warn(GraphWarning(text), stacklevel=3)
+            return
+
+
+def ignored_weights(problem: Problem, graph: Graph) -> str:
+    """The weights of a graph that a problem does not know, in words; empty if there are none.
+
+    >>> from diffuco.problems import get_problem
+    >>> ignored_weights(get_problem("mis"), Graph.from_edges([(0, 1)], edge_weights=[2], node_weights=[1, 2]))
+    'edge weights'
+    """
+    edges = graph.edge_weights is not None and not problem.uses_edge_weights
+    nodes = graph.node_weights is not None and not problem.uses_node_weights
+    return " and ".join([*["edge weights"] * edges, *["node weights"] * nodes])
+
+
+def without_ignored_weights(problem: Problem, graph: Graph) -> Graph:
+    """The graph with the weights that a problem knows, and no others."""
+    return replace(
+        graph,
+        edge_weights=graph.edge_weights if problem.uses_edge_weights else None,
+        node_weights=graph.node_weights if problem.uses_node_weights else None,
+    )
+
+
+def _check_range(problem: Problem, graph: Graph, weights: np.ndarray[tuple[int], np.dtype[np.float64]]) -> None:
+    bad = np.flatnonzero((weights < 0) | (weights > MAX_NODE_WEIGHT))
+    if len(bad):
+        label, weight = graph.labels[bad[0]], weights[bad[0]]
+        raise InputError(
+            f"{graph.name or 'graph'}: node {label} weighs {weight:g}; "
+            f"{problem.name} takes node weights from 0 to {MAX_NODE_WEIGHT:g}"
+        )
