@@ -168,7 +168,7 @@ def cover_kernel(
         for e in range(indptr[row], indptr[row + 1]):
             log_uncovered[indices[e] - first_row] += log_free[position]
     energies = np.empty(1 << token_size)
-    own = np.ones(token_size)
+    own = np.empty(token_size)
     for first in range(0, num_nodes, token_size):
         length = min(token_size, num_nodes - first)
         num_touched = 0
@@ -191,10 +191,12 @@ def cover_kernel(
             if costs is not None:
                 chance *= costs[1, node + first_row]
             uncovered[masks[node]] += chance
-        if costs is not None:
+        if costs is None:
+            fill_cover_energies(uncovered, penalty, None, length)
+        else:
             for a in range(length):
                 own[a] = costs[0, order[first + a]]
-        fill_cover_energies(uncovered, penalty, own, length)
+            fill_cover_energies(uncovered, penalty, own, length)
         chosen = lowest(uncovered)
         for node in touched[:num_touched]:
             covered[node] = (masks[node] & chosen) != 0
@@ -204,7 +206,7 @@ def cover_kernel(
 
 
 @compiled
-def fill_cover_energies(uncovered: Floats, penalty: float, own: Floats, length: int) -> None:
+def fill_cover_energies(uncovered: Floats, penalty: float, own: Floats | None, length: int) -> None:
     """From the sum per mask to the energy per configuration: what its nodes cost, and what none of them can cover.
 
     What a configuration leaves uncovered are the masks inside its complement: sums over subsets, read backwards.
@@ -218,9 +220,10 @@ def fill_cover_energies(uncovered: Floats, penalty: float, own: Floats, length: 
         complement = num_states - 1 - s
         uncovered[s], uncovered[complement] = uncovered[complement], uncovered[s]
     for s in range(num_states):
-        cost = 0.0
+        cost = 0
         for a in range(length):
-            cost += own[a] * (s >> a & 1)
+            is_chosen = s >> a & 1
+            cost += is_chosen if own is None else is_chosen * own[a]
         uncovered[s] = cost + penalty * uncovered[s]
 
 
