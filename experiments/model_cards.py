@@ -14,6 +14,7 @@ from diffuco.problems import get_problem
 from diffuco.reproduction import benchmarks
 from diffuco.reproduction.benchmarks import Benchmark
 from diffuco.reproduction.reported import CE
+from diffuco.wording import counted
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "models.md"
@@ -126,8 +127,8 @@ def _section(card: Card) -> str:
     lines = {
         "problem": get_problem(card["problem"]).title,
         "choose it for": when_to_choose(card),
-        "network": f"{shape['num_layers']} layers of {shape['num_hidden']} features, {shape['num_steps']} diffusion "
-        f"steps, {num_parameters:,} parameters",
+        "network": f"{shape['num_layers']} layers of {shape['num_hidden']} features, "
+        f"{counted(shape['num_steps'], 'diffusion step')}, {num_parameters:,} parameters",
         "trained on": _graphs(card),
         "recipe": f"{training['noise']} noise, temperature from {training['start_temperature']:g}, learning rate "
         f"{training['learning_rate']:g}, {training['graphs_per_batch']} graphs x {training['samples_per_graph']} "
@@ -176,7 +177,8 @@ def _measured(card: Card) -> str:
     what = f"gap {found}" if found.is_gap else str(found)
     return (
         f"{what}, best of {first['samples']} samples {found.best_text}; {seeds}, {first['graphs']} graphs of "
-        f"{first['dataset']}/{first['split']}, {first['samples']} samples x {first['steps']} steps, {first['decode']}"
+        f"{first['dataset']}/{first['split']}, {first['samples']} samples x {counted(first['steps'], 'step')}, "
+        f"{first['decode']}"
         f"{against}; {sources}, {first['hardware']}, source at {first['commit']}"
     )
 

@@ -109,7 +109,7 @@ def test_sparse_graphs_get_a_sparse_batch_on_a_cpu():
 
 
 def test_edges_are_cleaned_with_a_warning():
-    with pytest.warns(GraphWarning, match="1 self-loops and 2 repeated edges"):
+    with pytest.warns(GraphWarning, match="1 self-loop and 2 repeated edges"):
         graph = Graph.from_edges([(2, 1), (1, 2), (0, 0), (1, 2), (0, 1)], edge_weights=[5.0, 6.0, 7.0, 8.0, 9.0])
     assert graph.edges.tolist() == [[0, 1], [1, 2]]
     assert graph.edge_weights.tolist() == [9.0, 5.0]

@@ -171,7 +171,7 @@ def test_collections_give_named_graphs(tmp_path):
     write_text(tmp_path, "X_A.txt", "1, 2\n2, 1\n3, 3\n5, 3\n")
     with gzip.open(tmp_path / "X_graph_indicator.txt.gz", "wt") as indicator:
         indicator.write("1\n1\n2\n2\n2\n")
-    with pytest.warns(GraphWarning, match=r"X_A\.txt: dropped 1 self-loops$"):
+    with pytest.warns(GraphWarning, match=r"X_A\.txt: dropped 1 self-loop$"):
         tu = read_graphs(tmp_path / "X_A.txt")
     assert [(graph.name, graph.num_nodes, graph.edges.tolist()) for graph in tu] == [
         ("X[0]", 2, [[0, 1]]),
@@ -215,7 +215,7 @@ def test_txt_that_could_be_either_is_read_as_gset_with_a_warning(tmp_path):
     path = write_text(tmp_path, "a.txt", "3 2\n1 2\n2 3\n")
     with pytest.warns(GraphWarning, match="pass --format edge-list"):
         assert read_graph(path).num_edges == 2
-    with pytest.warns(GraphWarning, match=r"a\.txt: dropped 0 self-loops and 1 repeated"):
+    with pytest.warns(GraphWarning, match=r"a\.txt: dropped 1 repeated edge$"):
         assert read_graph(path, format="edge-list").num_edges == 2
 
 
@@ -264,7 +264,7 @@ def test_parts_a_format_cannot_hold_are_left_out_with_a_warning(tmp_path):
 
 def test_self_loops_and_repeats_are_dropped_with_a_warning_that_names_the_file(tmp_path):
     path = write_text(tmp_path, "a.clq", "p edge 3 4\ne 1 2\ne 2 1\ne 3 3\ne 2 3\n")
-    with pytest.warns(GraphWarning, match=r"a\.clq: dropped 1 self-loops and 1 repeated edges"):
+    with pytest.warns(GraphWarning, match=r"a\.clq: dropped 1 self-loop and 1 repeated edge$"):
         assert read_graph(path).num_edges == 2
 
 

@@ -198,7 +198,7 @@ def test_qubo_weights_are_the_integers_of_the_beasley_family():
 @pytest.mark.parametrize(
     ("generator", "parameters", "complaint"),
     [
-        (rb_graph, (1, 5, 0.5), "1 cliques"),
+        (rb_graph, (1, 5, 0.5), "1 clique in"),
         (rb_graph, (5, 1, 0.5), "size 1"),
         (rb_graph, (5, 5, 0.0), "tightness 0"),
         (rb_graph, (5, 5, 1.01), "tightness 1.01"),

@@ -93,7 +93,7 @@ def test_weights_are_used_where_the_problem_knows_them():
 
 
 def test_too_few_graphs_are_refused_with_a_remedy():
-    with pytest.raises(InputError, match=r"5 different graphs .* are too few to train on .*; add graphs"):
+    with pytest.raises(InputError, match=r"5 different graphs .* edges, too few to train on .*; add graphs"):
         fit_recipe("mis", collection(count=5), CPU_DEVICE)
     with pytest.raises(InputError, match="0 different graphs"):
         fit_recipe("mis", Collection.of("mine", [Graph.from_edges([], num_nodes=3)] * 50), CPU_DEVICE)

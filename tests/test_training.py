@@ -265,7 +265,7 @@ def test_papers_table_of_hyperparameters():
         ("num_steps=0", "1 or more"),
         ("noise=loud", "annealed"),
         ("weighted=maybe", "true or false"),
-        ("graphs_per_batch=9999", "do not fill a batch"),
+        ("graphs_per_batch=9999", "too few for a batch of 9999"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(setting, complaint):

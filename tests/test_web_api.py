@@ -174,7 +174,7 @@ def test_graphs_are_drawn_the_same_again(client, graph, nodes):
 def test_what_is_dropped_is_noted(client):
     graph = {"kind": "edges", "edges": [[0, 1], [1, 0]], "edge_weights": [2, 3]}
     notes = solve(client, "mis", graph).json()["notes"]
-    assert notes == ["dropped 0 self-loops and 1 repeated edges", "mis ignores the edge weights in the graph"]
+    assert notes == ["dropped 1 repeated edge", "mis ignores the edge weights in the graph"]
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_too_many_that_wait_are_told_when_to_come_back(models):
             refused = solve(client)
         assert refused.status_code == 429
         assert int(refused.headers["retry-after"]) >= 1
-        assert "1 requests are waiting" in refused.json()["error"]
+        assert "1 request already waiting" in refused.json()["error"]
         assert waiting.result().status_code == 200
 
 

@@ -20,6 +20,7 @@ from diffuco.problems import Problem
 from diffuco.provenance import hardware, source_commit
 from diffuco.solution import Solution
 from diffuco.solver import Decode, Solver
+from diffuco.wording import counted
 
 NUM_WARM_UP = 16
 """Graphs solved on a GPU before the clock starts, as the first call of a kernel compiles it."""
@@ -114,7 +115,7 @@ def summarise(
 def table(record: dict[str, Any]) -> Table:
     """The record as people read it."""
     solver, scored = (record["model"], "samples") if "model" in record else (record["method"], "answers")
-    title = f"{record['problem']}: {solver}, {record['graphs']} graphs, {record['hardware']}"
+    title = f"{record['problem']}: {solver}, {counted(record['graphs'], 'graph')}, {record['hardware']}"
     shown = Table(title=title, show_header=False)
     rows = {}
     if "model" in record:

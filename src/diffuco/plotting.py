@@ -12,6 +12,7 @@ from diffuco.errors import InputError
 from diffuco.graphs.formats.output import open_for_writing
 from diffuco.graphs.graph import Graph
 from diffuco.solution import Solution, as_count
+from diffuco.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -146,14 +147,14 @@ def _draw_matrix(axes: "Axes", solution: Solution) -> None:
     for line in (axes.axhline, axes.axvline):
         line(num_chosen - 0.5, color=RED, linewidth=1)
     axes.set(xlim=(-0.5, graph.num_nodes - 0.5), ylim=(graph.num_nodes - 0.5, -0.5), aspect="equal")
-    axes.set_xlabel(f"adjacency matrix, the {num_chosen} chosen nodes first", color=GREY)
+    axes.set_xlabel(f"adjacency matrix, {counted(num_chosen, 'chosen node')} first", color=GREY)
 
 
 def _title(solution: Solution) -> str:
     graph = solution.graph
     feasible = "feasible" if solution.feasible else f"NOT feasible: {solution.violations} violated"
     name = f"{graph.name}: " if graph.name else ""
-    size = f"{graph.num_nodes} nodes, {graph.num_edges} edges"
+    size = f"{counted(graph.num_nodes, 'node')}, {counted(graph.num_edges, 'edge')}"
     return f"{NAMES[solution.problem]} {as_count(solution.objective)}, {feasible}\n{name}{size}"
 
 
@@ -180,7 +181,7 @@ def plot_comparison(record: dict[str, Any], path: str | Path) -> None:
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.grid(which="both", color=BLUE, alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
-    title = f"{record['problem']} on {record['graphs']} graphs of {record['dataset']}"
+    title = f"{record['problem']} on {counted(record['graphs'], 'graph')} of {record['dataset']}"
     figure.suptitle(title, fontsize=13, x=0.02, ha="left", color=INK)
     axes.set_title(f"{record['hardware']}; reference: {record['reference']}", loc="left", fontsize=9, color=GREY)
     _move_apart(figure, labels)

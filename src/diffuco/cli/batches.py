@@ -18,6 +18,7 @@ from diffuco.cli.inputs import LoadedGraph, list_files, load_file
 from diffuco.cli.options import BatchEngine
 from diffuco.cli.outputs import as_record
 from diffuco.errors import InputError
+from diffuco.wording import counted
 
 if TYPE_CHECKING:
     from diffuco.graphs.graph import Graph
@@ -138,7 +139,7 @@ def solve_files(
     with SolutionLog(output, problem=solver.problem, seed=solver.seed) as log:
         num_before = len(log.files)
         if num_before:
-            print_note(f"{num_before} graphs are in {output} already and are not solved again")
+            print_note(f"{counted(num_before, 'graph')} already in {output}, not solved again")
         with _engine(solver, engine) as (size, results), progress_bar() as bar:
             groups = _groups(files, log, size)
             task = bar.add_task("solving", total=sum(map(len, groups)))
@@ -148,7 +149,7 @@ def solve_files(
                     _report(found, counts)
                     bar.advance(task, len(group))
             except KeyboardInterrupt:
-                print_note(f"{len(log.files)} graphs are solved; the same command goes on from here")
+                print_note(f"{counted(len(log.files), 'graph')} solved so far; the same command goes on from here")
                 raise
         log.finish()
         summary = {"output": str(output), "graphs": len(log.files), "before": num_before}

@@ -9,6 +9,7 @@ from diffuco.cli import options
 from diffuco.cli.console import make_folder, print_json, print_note, print_result, progress_bar, shows_progress
 from diffuco.errors import InputError
 from diffuco.files import finite
+from diffuco.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -154,7 +155,7 @@ def _optima(problem: "Problem", graphs: "Sequence[Graph]", runs: "Sequence[Run]"
 def _table(record: dict[str, Any]) -> "Table":
     from rich.table import Table
 
-    title = f"{record['problem']} on {record['graphs']} graphs of {record['dataset']}, {record['hardware']}"
+    title = f"{record['problem']} on {counted(record['graphs'], 'graph')} of {record['dataset']}, {record['hardware']}"
     table = Table("method", "budget s", "s a graph", "mean", "gap", "at reference", title=title)
     table.caption = f"reference: {record['reference']}"
     for run in record["runs"]:

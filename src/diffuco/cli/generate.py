@@ -8,6 +8,7 @@ import typer
 from diffuco.cli import options
 from diffuco.cli.console import make_folder, print_json, print_result, progress_bar, shows_progress
 from diffuco.errors import InputError
+from diffuco.wording import counted
 
 if TYPE_CHECKING:
     from diffuco.graphs.formats import Format
@@ -67,7 +68,7 @@ def generate(
         names = [str(path) for path in files]
         print_json({"dataset": dataset, "split": split, "seed": seed, "count": len(files), "files": names})
     else:
-        print_result(f"{len(files)} graphs of {dataset}/{split} (seed {seed}) written to {out}")
+        print_result(f"{counted(len(files), 'graph')} of {dataset}/{split} (seed {seed}) written to {out}")
 
 
 def _writable_format(name: str) -> "Format":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from diffuco.cli.console import print_error, progress_bar
 from diffuco.errors import InputError
+from diffuco.wording import counted
 
 if TYPE_CHECKING:
     from diffuco.graphs.collection import Collection
@@ -104,7 +105,8 @@ def _expand(path: Path, file_format: str | None) -> list[Path]:
         raise InputError(f"{path}: no graph files in this folder; give another or pass --format")
     if skipped:
         names = ", ".join(skipped[:3]) + (", ..." if len(skipped) > 3 else "")
-        text = f"{path}: skipped {len(skipped)} of {len(files)} files, whose suffix is of no graph format ({names})"
+        some = f"{len(skipped)} of {counted(len(files), 'file')}"
+        text = f"{path}: skipped {some}, whose suffix is of no graph format ({names})"
         warnings.warn(GraphWarning(text), stacklevel=2)
     return readable
 

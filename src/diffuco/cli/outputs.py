@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from diffuco.cli.console import make_folder, print_result
 from diffuco.cli.inputs import Inputs, LoadedGraph
 from diffuco.errors import InputError
+from diffuco.wording import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -81,4 +82,4 @@ def _solution_line(record: dict[str, Any]) -> str:
         shown.append(text)
     rest = len(labels) - len(shown)
     more = f" ... and {rest} more (--output FILE or --json gives all)" if rest else ""
-    return f"{len(labels)} nodes: {' '.join(shown)}{more}"
+    return f"{counted(len(labels), 'node')}: {' '.join(shown)}{more}"

@@ -8,6 +8,7 @@ import typer
 from diffuco.cli import options
 from diffuco.cli.console import make_folder, print_json, print_result, shows_progress
 from diffuco.errors import InputError
+from diffuco.wording import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -82,7 +83,8 @@ def _table(record: dict[str, Any]) -> "Table":
     from rich.table import Table
 
     shown = Table(
-        title=f"{record['problem']}: {record['graphs']} test graphs of {record['dataset']}", show_header=False
+        title=f"{record['problem']}: {counted(record['graphs'], 'test graph')} of {record['dataset']}",
+        show_header=False,
     )
     shown.add_row("mean objective", f"{record['mean']:.3f} +- {record['mean_standard_error']:.3f}")
     shown.add_row("mean bound", f"{record['mean_bound']:.3f}")

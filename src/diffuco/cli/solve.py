@@ -13,6 +13,7 @@ from diffuco.cli.inputs import Inputs, LoadedGraph, load_inputs
 from diffuco.cli.outputs import as_record, print_solutions, solution_paths
 from diffuco.errors import InputError
 from diffuco.solution_log import SUFFIXES
+from diffuco.wording import counted
 
 if TYPE_CHECKING:
     from diffuco.graphs.graph import Graph
@@ -128,8 +129,7 @@ def _load(problem: str, model: str | None) -> "Checkpoint | None":
 
 
 def _summary_line(summary: dict[str, Any]) -> str:
-    graphs = "1 graph" if summary["graphs"] == 1 else f"{summary['graphs']} graphs"
-    line = f"{graphs} in {summary['output']}, {summary['solved']} solved now"
+    line = f"{counted(summary['graphs'], 'graph')} in {summary['output']}, {summary['solved']} solved now"
     details = [f"{summary[name]} {name}" for name in ("optimal", "infeasible") if summary[name]]
     return f"{line} ({', '.join(details)})" if details else line
 

@@ -8,6 +8,7 @@ import typer
 from diffuco.cli import options
 from diffuco.cli.console import make_folder, print_json, print_result, shows_progress
 from diffuco.errors import InputError
+from diffuco.wording import counted
 
 if TYPE_CHECKING:
     from diffuco.graphs.collection import Collection
@@ -156,10 +157,11 @@ def _announcement(graphs: "Collection", fit: "Fit", device: str) -> str:
     lines = (
         f"{graphs.name}: learns from {fit.statistics}",
         f"{num_validated} more to validate, {num_held_back} held back for `diffuco evaluate`{left_out}",
-        f"network: {config.num_layers} layers of {config.num_hidden} features, {config.num_steps} diffusion steps",
-        f"batches: {config.graphs_per_batch} graphs x {config.samples_per_graph} samples, "
+        f"network: {counted(config.num_layers, 'layer')} of {config.num_hidden} features, "
+        f"{counted(config.num_steps, 'diffusion step')}",
+        f"batches: {counted(config.graphs_per_batch, 'graph')} x {counted(config.samples_per_graph, 'sample')}, "
         f"about {fit.num_bytes / 2**30:.2g} GiB",
-        f"run: {config.total_steps:,} steps, {config.anneal_epochs} times through the graphs, "
+        f"run: {config.total_steps:,} steps, {counted(config.anneal_epochs, 'time')} through the graphs, "
         f"about {minutes} {'minute' if minutes == 1 else 'minutes'} on one {'GPU' if device == 'cuda' else 'CPU core'}",
     )
     return "\n".join(lines) + "\n"

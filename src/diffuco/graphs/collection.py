@@ -11,6 +11,7 @@ from functools import cached_property
 
 from diffuco.errors import InputError
 from diffuco.graphs.graph import Graph
+from diffuco.wording import counted
 
 SPLITS = ("train", "validation", "test")
 VALIDATION_PERCENT = 10
@@ -47,7 +48,7 @@ class Collection:
             raise InputError(f"no split {split!r} of your own graphs; the splits are {', '.join(SPLITS)} and all")
         chosen = [graph for graph in self.members if split in ("all", split_of(graph))]
         if count is not None and not 0 <= count <= len(chosen):
-            raise InputError(f"{count} graphs asked of {self.name}/{split}; it has {len(chosen)}")
+            raise InputError(f"{counted(count, 'graph')} asked of {self.name}/{split}; it has {len(chosen)}")
         return chosen[:count]
 
     @cached_property

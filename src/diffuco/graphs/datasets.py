@@ -19,6 +19,7 @@ from diffuco.errors import InputError
 from diffuco.graphs.cache import cache_directory, read_graphs, write_graphs
 from diffuco.graphs.generate import GENERATOR_VERSION, ba_graph, er_graph, mixed_graph, random_qubo, rb_graph
 from diffuco.graphs.graph import Graph
+from diffuco.wording import counted
 
 DEFAULT_SIZES = {"train": 4000, "validation": 500, "test": 500}
 
@@ -110,7 +111,8 @@ class Dataset:
         if count is None:
             return size
         if not 0 <= count <= size:
-            raise InputError(f"{count} graphs asked of {self.name}/{split}; it has {size}, another seed gives others")
+            asked = f"{counted(count, 'graph')} asked of {self.name}/{split}"
+            raise InputError(f"{asked}; it has {size}, another seed gives others")
         return count
 
     def _size(self, split: str) -> int:

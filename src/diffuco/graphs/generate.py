@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from diffuco.errors import InputError
 from diffuco.graphs.graph import Graph
+from diffuco.wording import counted
 
 GENERATOR_VERSION = 1
 """Part of every cache file's name; raise it whenever a generator or a named dataset gives different graphs."""
@@ -31,7 +32,7 @@ def rb_graph(num_cliques: int, clique_size: int, tightness: float, rng: np.rando
     >>> rb_graph(10, 4, 0.5, np.random.default_rng(0))
     Graph(num_nodes=40, num_edges=204)
     """
-    _require(num_cliques >= 2, f"{num_cliques} cliques in an RB graph; expected 2 or more")
+    _require(num_cliques >= 2, f"{counted(num_cliques, 'clique')} in an RB graph; expected 2 or more")
     _require(clique_size >= 2, f"RB cliques of size {clique_size}; expected 2 or more")
     _require(0 < tightness <= 1, f"RB tightness {tightness}; expected above 0 and at most 1")
     from diffuco.graphs.kernels import rb_edges
@@ -53,7 +54,8 @@ def ba_graph(num_nodes: int, attachments: int, rng: np.random.Generator) -> Grap
     """
     _require(
         1 <= attachments < num_nodes,
-        f"{attachments} attachments in a BA graph of {num_nodes} nodes; expected at least 1 and fewer than the nodes",
+        f"{counted(attachments, 'attachment')} in a BA graph of {counted(num_nodes, 'node')};"
+        " expected at least 1 and fewer than the nodes",
     )
     from diffuco.graphs.kernels import ba_edges
 
@@ -77,7 +79,7 @@ def planar_union(num_nodes: int, num_layers: int, rng: np.random.Generator) -> G
     >>> planar_union(100, 1, np.random.default_rng(0))
     Graph(num_nodes=100, num_edges=294)
     """
-    _require(num_nodes >= 3, f"a planar union of {num_nodes} nodes; expected 3 or more")
+    _require(num_nodes >= 3, f"a planar union of {counted(num_nodes, 'node')}; expected 3 or more")
     _require(num_layers >= 1, f"a union of {num_layers} planar graphs; expected 1 or more")
     layers = [rng.permutation(num_nodes)[_stacked_triangles(num_nodes, rng)] for _ in range(num_layers)]
     return Graph(num_nodes, np.unique(np.sort(np.concatenate(layers), axis=1), axis=0))

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from diffuco.errors import InputError
+from diffuco.wording import counted
 
 MAX_NODES = 2**31 - 1
 
@@ -79,7 +80,9 @@ class Graph:
             num_nodes = max(int(pairs.max()) + 1 if len(pairs) else 0, len(labels))
         _check_range(pairs, num_nodes)
         if labels and len(labels) != num_nodes:
-            raise InputError(f"{len(labels)} labels for {num_nodes} nodes; give one label per node")
+            raise InputError(
+                f"{counted(len(labels), 'label')} for {counted(num_nodes, 'node')}; give one label per node"
+            )
         weights = None if edge_weights is None else _as_weights(edge_weights, len(pairs), "edge")
         node_values = None if node_weights is None else _as_weights(node_weights, num_nodes, "node")
 
@@ -90,10 +93,9 @@ class Graph:
         _, first = np.unique(keys, return_index=True)
         num_repeats = len(kept) - len(first)
         kept = kept[first]
-        if num_loops or num_repeats:
-            warnings.warn(
-                GraphWarning(f"dropped {num_loops} self-loops and {num_repeats} repeated edges"), stacklevel=2
-            )
+        dropped = ((num_loops, "self-loop"), (num_repeats, "repeated edge"))
+        if texts := [counted(number, noun) for number, noun in dropped if number]:
+            warnings.warn(GraphWarning(f"dropped {' and '.join(texts)}"), stacklevel=2)
         return cls(
             num_nodes=num_nodes,
             edges=pairs[kept],

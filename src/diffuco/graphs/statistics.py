@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from diffuco.graphs.graph import Graph
+from diffuco.wording import counted
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,8 @@ class GraphStatistics:
         2 graphs of 3 to 4 nodes, density 0.5 to 1
         """
         nodes, density = _range(f"{self.nodes[0]:,}", f"{self.nodes[2]:,}"), _range(*self.density_ends)
-        return f"{self.count:,} graphs of {nodes} nodes, density {density}"
+        noun = "node" if self.nodes[2] == 1 else "nodes"
+        return f"{counted(self.count, 'graph')} of {nodes} {noun}, density {density}"
 
     @property
     def density_ends(self) -> tuple[str, str]:

@@ -7,6 +7,7 @@ import numpy as np
 
 from diffuco.errors import InputError
 from diffuco.graphs.datasets import get_dataset
+from diffuco.wording import counted
 
 Card = dict[str, Any]
 """As `list_models` gives it. Training writes most of it; `experiments/ship_model.py` adds what is measured later:
@@ -60,7 +61,7 @@ def trained_on(card: Card) -> str:
     try:
         return get_dataset(name).description.partition(";")[0]
     except InputError:
-        return f"{name}: {card['graphs']['count']:,} graphs" if "graphs" in card else str(name)
+        return f"{name}: {counted(card['graphs']['count'], 'graph')}" if "graphs" in card else str(name)
 
 
 def when_to_choose(card: Card) -> str:

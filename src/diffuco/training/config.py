@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args, get_type_hints
 from diffuco.errors import InputError
 from diffuco.model.gnn import GnnConfig
 from diffuco.problems import get_problem
+from diffuco.wording import counted
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ class TrainConfig:
                 raise InputError(f"{name} is {getattr(self, name)}; give 1 or more")
         if self.num_train_graphs < self.graphs_per_batch:
             raise InputError(
-                f"{self.num_train_graphs} training graphs do not fill a batch of {self.graphs_per_batch}; "
+                f"{counted(self.num_train_graphs, 'training graph')}, too few for a batch of {self.graphs_per_batch}; "
                 "lower graphs_per_batch or raise num_train_graphs"
             )
 

@@ -11,6 +11,7 @@ from diffuco.errors import InputError
 from diffuco.graphs.batch import Batch, DenseBatch, make_batch
 from diffuco.graphs.graph import Graph
 from diffuco.training.distributed import Group
+from diffuco.wording import counted
 
 Indices = NDArray[np.int64]
 """Positions in the list of graphs. [M]"""
@@ -32,7 +33,7 @@ class TrainingGraphs:
         self.seed = seed
         self.group = group
         if group.size > graphs_per_batch:
-            have = f"{group.size} processes share a batch of {graphs_per_batch} graphs"
+            have = f"{group.size} processes share a batch of {counted(graphs_per_batch, 'graph')}"
             raise InputError(f"{have}; start fewer or raise graphs_per_batch")
         self.sizes = np.array([graph.num_nodes for graph in graphs])
         shares = np.linspace(0, 1, NUM_SIZES + 1)[1:]

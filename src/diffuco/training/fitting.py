@@ -18,6 +18,7 @@ from diffuco.graphs.graph import Graph
 from diffuco.graphs.statistics import GraphStatistics, describe
 from diffuco.problems import Problem, get_problem, without_ignored_weights
 from diffuco.training.config import TrainConfig
+from diffuco.wording import counted
 
 MIN_TRAIN_GRAPHS = 8
 BYTES_PER_FEATURE = 110
@@ -137,7 +138,7 @@ def _check_enough(graphs: Collection, parts: dict[str, list[Graph]]) -> None:
         return
     shares = ", ".join(f"{count} for {split}" for split, count in counts.items())
     raise InputError(
-        f"{graphs.name}: {len(graphs.members)} different graphs with edges are too few to train on ({shares}); "
+        f"{graphs.name}: {counted(len(graphs.members), 'different graph')} with edges, too few to train on ({shares}); "
         "add graphs of the same kind, about a hundred or more, or solve these with a shipped model"
     )
 

@@ -21,6 +21,7 @@ from diffuco.solution import Solution
 from diffuco.solver import Solver
 from diffuco.web.limits import RefusalError
 from diffuco.web.metrics import Metrics
+from diffuco.wording import counted
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ class DeviceQueue:
         with self._changed:
             if len(self.waiting) >= self.max_waiting:
                 seconds = max(1, math.ceil(self.seconds_per_job * len(self.waiting)))
-                reason = f"{len(self.waiting)} requests are waiting already; try again in {seconds} s"
+                reason = f"{counted(len(self.waiting), 'request')} already waiting; try again in {seconds} s"
                 raise RefusalError(429, reason, {"Retry-After": str(seconds)})
             job.result.set_running_or_notify_cancel()  # from here on only `abandon` ends it
             self.waiting.append(job)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from diffuco.graphs.formats.source import Source
 from diffuco.graphs.graph import Graph, GraphWarning
+from diffuco.wording import counted
 
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,100}")
 
@@ -139,7 +140,7 @@ def check_num_edges(source: Source, header: Header, num_lines: int, num_distinct
     if header.num_edges not in (num_lines, num_distinct):
         distinct = "" if num_distinct == num_lines else f" ({num_distinct} distinct)"
         raise source.error(
-            f"{header.num_edges} edges declared, {num_lines}{distinct} found;"
+            f"{counted(header.num_edges, 'edge')} declared, {num_lines}{distinct} found;"
             " correct the number, or restore the missing end of the file",
             header.line,
         )

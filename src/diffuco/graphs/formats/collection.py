@@ -10,6 +10,7 @@ from diffuco.graphs.formats.base import Format, checked_nodes, make_header, warn
 from diffuco.graphs.formats.numbers import LineKinds, NumericLines, columns, read_numbers
 from diffuco.graphs.formats.source import COMPRESSIONS, Source, without_compression
 from diffuco.graphs.graph import Graph
+from diffuco.wording import counted
 
 TU_COMPANIONS = (
     "_graph_indicator",
@@ -29,17 +30,21 @@ def read_dgcnn(source: Source) -> list[Graph]:
     num_loops, row = 0, 1
     while row < len(table.lines):
         if len(graphs) == num_graphs:
-            raise source.error(f"data after {num_graphs} graphs; correct the first line", int(table.lines[row]))
+            raise source.error(
+                f"data after {counted(num_graphs, 'graph')}; correct the first line", int(table.lines[row])
+            )
         num_nodes = make_header(source, (table.values[starts[row]], 0), int(table.lines[row])).num_nodes
         if row + num_nodes >= len(table.lines):
-            raise source.error(f"the file ends before {num_nodes} node lines; restore its end", int(table.lines[row]))
+            raise source.error(
+                f"the file ends before {counted(num_nodes, 'node line')}; restore its end", int(table.lines[row])
+            )
         pairs = _dgcnn_edges(source, table, starts, slice(row + 1, row + 1 + num_nodes))
         graph, loops = _simple_graph(pairs, num_nodes, f"{source.name}[{len(graphs)}]")
         graphs.append(graph)
         num_loops += loops
         row += 1 + num_nodes
     if len(graphs) != num_graphs:
-        raise source.error(f"{num_graphs} graphs declared, {len(graphs)} found; correct the first line", 1)
+        raise source.error(f"{counted(num_graphs, 'graph')} declared, {len(graphs)} found; correct the first line", 1)
     _warn_of_loops(source, num_loops)
     return graphs
 
@@ -55,7 +60,8 @@ def _dgcnn_edges(source: Source, table: NumericLines, starts: NDArray[np.int64],
         bad = np.flatnonzero(~((degrees >= 0) & (degrees <= counts - 2) & (degrees == np.floor(degrees))))
     if len(bad):
         raise source.error(
-            f"degree {degrees[bad[0]]:g} with {counts[bad[0]] - 2} numbers after it; correct it", int(lines[bad[0]])
+            f"degree {degrees[bad[0]]:g} with {counted(counts[bad[0]] - 2, 'number')} after it; correct it",
+            int(lines[bad[0]]),
         )
     num_neighbours = degrees.astype(np.int64)
     nodes = np.repeat(np.arange(len(lines)), num_neighbours)
@@ -139,7 +145,7 @@ def _simple_graph(pairs: NDArray[np.int64], num_nodes: int, name: str) -> tuple[
 
 def _warn_of_loops(source: Source, num_loops: int) -> None:
     if num_loops:
-        warn(source, f"dropped {num_loops} self-loops")
+        warn(source, f"dropped {counted(num_loops, 'self-loop')}")
 
 
 DGCNN = Format(

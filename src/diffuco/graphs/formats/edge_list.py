@@ -18,6 +18,7 @@ from diffuco.graphs.formats.numbers import NUMBER, LineKinds, NotNumericError, N
 from diffuco.graphs.formats.output import number_texts, text_labels, write_line
 from diffuco.graphs.formats.source import Block, Source, quoted
 from diffuco.graphs.graph import Graph
+from diffuco.wording import counted
 
 EXPECTED = "u v or u v weight, or a node alone"
 _LARGEST_EXACT = 2**53
@@ -86,7 +87,9 @@ def column_error(source: Source, count: int, width: int, line: int) -> Exception
     """The error for a line with too many columns, or not as many as the lines before."""
     if count > 3:
         return source.error(f"{count} columns; expected {EXPECTED}", line)
-    return source.error(f"{count} columns where the edges before have {width}; give all edges a weight or none", line)
+    return source.error(
+        f"{counted(count, 'column')} where the edges before have {width}; give all edges a weight or none", line
+    )
 
 
 def decoded_lines(source: Source, block: Block) -> Iterator[tuple[int, str]]:

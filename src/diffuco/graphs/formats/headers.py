@@ -3,6 +3,7 @@
 from diffuco.graphs.formats.base import Header, make_header
 from diffuco.graphs.formats.numbers import NUMBER, NumericLines
 from diffuco.graphs.formats.source import Source, quoted
+from diffuco.wording import counted
 
 
 def problem_line(source: Source, table: NumericLines, kinds: tuple[str, ...]) -> Header:
@@ -10,7 +11,7 @@ def problem_line(source: Source, table: NumericLines, kinds: tuple[str, ...]) ->
     expected = f"'p {kinds[0]} NODES EDGES'"
     words, line = problem_words(source, table, expected)
     if len(words) != 4:
-        raise source.error(f"a problem line of {len(words)} words; write {expected}", line)
+        raise source.error(f"a problem line of {counted(len(words), 'word')}; write {expected}", line)
     if words[1].decode("utf-8", "replace") not in kinds:
         raise source.error(
             f"a problem of kind {quoted(words[1])}; expected {' or '.join(kinds)}, or {source.choose_format}", line
@@ -37,7 +38,9 @@ def counts_line(source: Source, table: NumericLines) -> tuple[Header, NumericLin
     line = int(table.lines[0])
     if table.counts[0] != 2:
         expected = "begin with the numbers of nodes and edges"
-        raise source.error(f"a header of {table.counts[0]} numbers; {expected}, or {source.choose_format}", line)
+        raise source.error(
+            f"a header of {counted(table.counts[0], 'number')}; {expected}, or {source.choose_format}", line
+        )
     return make_header(source, table.values[:2].tolist(), line), table.without_first()
 
 

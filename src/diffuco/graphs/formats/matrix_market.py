@@ -13,6 +13,7 @@ from diffuco.graphs.formats.numbers import LineKinds, NumericLines, edge_rows, r
 from diffuco.graphs.formats.output import edge_columns, write_line, write_rows
 from diffuco.graphs.formats.source import Source, quoted
 from diffuco.graphs.graph import Graph
+from diffuco.wording import counted
 
 _FIELDS = {"pattern": 2, "integer": 3, "real": 3, "double": 3}
 """Columns of an entry, by what the banner calls the values."""
@@ -53,10 +54,10 @@ def _read_size(source: Source, table: NumericLines) -> tuple[Header, NumericLine
         raise source.error("no size line; write 'ROWS COLUMNS ENTRIES' after the banner")
     line = int(table.lines[0])
     if table.counts[0] != 3:
-        raise source.error(f"a size line of {table.counts[0]} numbers; write 'ROWS COLUMNS ENTRIES'", line)
+        raise source.error(f"a size line of {counted(table.counts[0], 'number')}; write 'ROWS COLUMNS ENTRIES'", line)
     num_rows, num_columns, num_entries = table.values[:3].tolist()
     if num_rows != num_columns:
-        raise source.error(f"{num_rows:g} rows and {num_columns:g} columns; an adjacency matrix is square", line)
+        raise source.error(f"{num_rows:g} by {num_columns:g} entries; an adjacency matrix is square", line)
     return make_header(source, (num_rows, num_entries), line), table.without_first()
 
 

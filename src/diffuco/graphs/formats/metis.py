@@ -27,6 +27,7 @@ from diffuco.graphs.formats.numbers import LineKinds, NumericLines, read_numbers
 from diffuco.graphs.formats.output import number_texts, require_weights_not_negative, write_line
 from diffuco.graphs.formats.source import Source
 from diffuco.graphs.graph import Graph
+from diffuco.wording import counted
 
 _FORMATS = {float(code) for code in ("0", "1", "10", "11", "100", "101", "110", "111")}
 
@@ -58,8 +59,9 @@ def _node_lines(source: Source, header: Header, table: NumericLines) -> NumericL
     filled = np.flatnonzero(table.counts)
     num_lines = max(header.num_nodes, int(filled[-1]) + 1 if len(filled) else 0)
     if num_lines > header.num_nodes or len(table.lines) < header.num_nodes:
+        found = counted(min(num_lines, len(table.lines)), "line")
         raise source.error(
-            f"{header.num_nodes} nodes declared, {min(num_lines, len(table.lines))} lines of neighbours found;"
+            f"{counted(header.num_nodes, 'node')} declared, {found} of neighbours found;"
             " write one line per node, an empty one for a node without neighbours",
             header.line,
         )
@@ -74,7 +76,7 @@ def _read_header(source: Source, table: NumericLines) -> tuple[Header, _Flags, N
     line, width = int(table.lines[0]), int(table.counts[0])
     if not 2 <= width <= 4:
         raise source.error(
-            f"a header of {width} numbers; write 'NODES EDGES [fmt [ncon]]', or {source.choose_format}", line
+            f"a header of {counted(width, 'number')}; write 'NODES EDGES [fmt [ncon]]', or {source.choose_format}", line
         )
     numbers = table.values[:width].tolist()
     header = make_header(source, numbers[:2], line)
@@ -96,7 +98,7 @@ def _split_node_columns(
     short = np.flatnonzero(table.counts < num_columns)
     if len(short):
         raise source.error(
-            f"{num_columns} numbers must come before the neighbours; write the vertex size and weight",
+            f"{counted(num_columns, 'number')} must come before the neighbours; write the vertex size and weight",
             int(table.lines[short[0]]),
         )
     if not num_columns:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from diffuco.errors import InputError
 from diffuco.graphs.formats.base import EdgeRows, check_finite, checked_nodes
 from diffuco.graphs.formats.source import Block, Source, quoted
+from diffuco.wording import counted
 
 NUMBER = re.compile(rb"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.IGNORECASE)
 MAX_NUMBERS = 300_000_000
@@ -85,13 +86,11 @@ def columns(
     """The numbers as a table; every line must have the same, allowed, number of them."""
     width = int(table.counts[0]) if len(table.counts) else min(allowed)
     if width not in allowed:
-        raise source.error(f"{width} columns; expected {expected}", int(table.lines[0]))
+        raise source.error(f"{counted(width, 'column')}; expected {expected}", int(table.lines[0]))
     bad = np.flatnonzero(table.counts != width)
     if len(bad):
-        raise source.error(
-            f"{table.counts[bad[0]]} columns where the lines before have {width}; expected {expected} on every line",
-            int(table.lines[bad[0]]),
-        )
+        found = f"{counted(table.counts[bad[0]], 'column')} where the lines before have {width}"
+        raise source.error(f"{found}; expected {expected} on every line", int(table.lines[bad[0]]))
     return table.values.reshape(-1, width)
 
 

@@ -39,7 +39,7 @@ def read_qbsolv(source: Source) -> list[Graph]:
     found_elements = len(entries.pairs) - found_diagonals
     if num_diagonals != found_diagonals or num_elements != found_elements:
         raise source.error(
-            f"{num_diagonals:g} diagonals and {num_elements:g} elements declared,"
+            f"diagonals and elements: {num_diagonals:g} and {num_elements:g} declared,"
             f" {found_diagonals} and {found_elements} found; correct the problem line",
             line,
         )

@@ -163,8 +163,7 @@ async function loadGraph(source) {
     view.show(state.graph);
     forgetSolve();
     layOut();
-    const count = (value, name) => `${value.toLocaleString("en")} ${name}${value === 1 ? "" : "s"}`;
-    const text = `${count(shown.nodes, "node")}, ${count(shown.edges.length / 2, "edge")}`;
+    const text = `${counted(shown.nodes, "node")}, ${counted(shown.edges.length / 2, "edge")}`;
     $("about-graph").replaceChildren(bold(state.graph.name), ` ${text}`);
     $("graph").setAttribute("aria-label", `Graph ${state.graph.name}: ${text}`);
     $("solve").disabled = $("play").disabled = false;
@@ -386,15 +385,16 @@ function drawEnergies() {
 
 function showAnswer() {
   const { answer } = state;
-  const { unit: known } = PROBLEMS[state.problem];
-  const unit = known === "nodes" && answer.objective !== answer.solution.length ? "weight" : known;
+  const { unit } = PROBLEMS[state.problem];
+  const isWeight = unit === "node" && answer.objective !== answer.solution.length;
+  const noun = isWeight ? "weight" : unit === "node" ? plural(answer.objective, unit) : unit;
   const value = document.createElement("p");
   value.className = "value";
-  value.append(Object.assign(document.createElement("output"), { id: "objective", textContent: plain(answer.objective) }), ` ${unit}`);
+  value.append(Object.assign(document.createElement("output"), { id: "objective", textContent: plain(answer.objective) }), ` ${noun}`);
   const verdict = document.createElement("p");
   verdict.id = "feasible";
   verdict.className = answer.feasible ? "verdict good" : "verdict bad";
-  verdict.textContent = answer.feasible ? "feasible, checked independently" : `${answer.violations} constraints broken`;
+  verdict.textContent = answer.feasible ? "feasible, checked independently" : `${counted(answer.violations, "constraint")} broken`;
 
   const mean = answer.objectives.reduce((sum, one) => sum + one, 0) / answer.objectives.length;
   const bars = document.createElement("dl");
@@ -417,7 +417,7 @@ function showAnswer() {
   const seconds = Object.values(answer.seconds).reduce((sum, one) => sum + one, 0);
   const facts = document.createElement("p");
   facts.className = "hint";
-  facts.textContent = `model ${answer.model}, ${answer.objectives.length} samples, ${seconds.toFixed(1)} s`;
+  facts.textContent = `model ${answer.model}, ${counted(answer.objectives.length, "sample")}, ${seconds.toFixed(1)} s`;
 
   const actions = document.createElement("p");
   actions.className = "actions";
@@ -450,6 +450,8 @@ function button(text, onClick) {
 
 const number = (id) => Number($(id).value);
 const plain = (value) => value.toLocaleString("en", { maximumFractionDigits: 2 }).replace("-", "−");
+const counted = (value, noun) => `${value.toLocaleString("en")} ${plural(value, noun)}`;
+const plural = (value, noun) => (value === 1 ? noun : `${noun}s`);
 const bold = (text) => Object.assign(document.createElement("b"), { textContent: text });
 
 function say(message, place = "message", kind = "problem") {
@@ -481,7 +483,7 @@ function showTip(node, x, y) {
   const { edges, labels } = state.graph;
   let degree = 0;
   for (const end of edges) degree += end === node;
-  tip.textContent = `${labels ? labels[node] : node}: ${degree} neighbour${degree === 1 ? "" : "s"}`;
+  tip.textContent = `${labels ? labels[node] : node}: ${counted(degree, "neighbour")}`;
   tip.style.left = `${x}px`;
   tip.style.top = `${y}px`;
 }

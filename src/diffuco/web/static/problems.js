@@ -9,17 +9,17 @@ export const PROBLEMS = {
   mis: {
     short: "Independent set",
     text: "The largest or heaviest set of nodes no two of which are joined by an edge.",
-    on: "in the set", wrong: "edge inside the set", marks: inside, suits: "rb", unit: "nodes",
+    on: "in the set", wrong: "edge inside the set", marks: inside, suits: "rb", unit: "node",
   },
   mvc: {
     short: "Vertex cover",
     text: "The smallest or lightest set of nodes that touches every edge.",
-    on: "in the cover", wrong: "edge not covered", marks: outside, suits: "rb", unit: "nodes",
+    on: "in the cover", wrong: "edge not covered", marks: outside, suits: "rb", unit: "node",
   },
   "max-clique": {
     short: "Clique",
     text: "The largest or heaviest set of nodes all of which are joined to each other.",
-    on: "in the clique", good: "edge inside the clique", marks: inside, suits: "rb", unit: "nodes",
+    on: "in the clique", good: "edge inside the clique", marks: inside, suits: "rb", unit: "node",
   },
   "max-cut": {
     short: "Cut",
@@ -29,7 +29,7 @@ export const PROBLEMS = {
   mds: {
     short: "Dominating set",
     text: "The smallest or lightest set of nodes such that every node is in it or next to it.",
-    on: "in the set", wrong: "node not dominated", dominates: true, suits: "ba", unit: "nodes",
+    on: "in the set", wrong: "node not dominated", dominates: true, suits: "ba", unit: "node",
   },
   qubo: {
     short: "QUBO",
