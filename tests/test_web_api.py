@@ -30,7 +30,7 @@ from serving import serving
 STATIC = Path(__file__).parents[1] / "src/diffuco/web/static"
 HOUSE = "p edge 5 6\ne 1 2\ne 2 3\ne 3 4\ne 4 1\ne 1 5\ne 2 5\n"
 HOUSE_GRAPH = {"kind": "text", "text": HOUSE, "name": "house.clq"}
-SMALL = Limits(max_nodes=200, max_edges=2000, max_samples=8, max_waiting=3, max_body_bytes=20_000, max_seconds=20)
+SMALL = Limits(max_nodes=200, max_edges=2000, max_samples=8, max_waiting=3, max_body_bytes=20_000)
 
 
 @pytest.fixture(scope="module")
