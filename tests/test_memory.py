@@ -45,6 +45,22 @@ def test_what_cannot_fit_is_refused_with_a_remedy(monkeypatch):
     check_fits(graph, need, CPU)
 
 
+def test_a_stream_keeps_its_samples_together_and_is_refused_where_they_do_not_fit(monkeypatch):
+    monkeypatch.setattr(memory, "ROWS_AT_ONCE", 16)
+    ring = Graph.from_edges([(i, (i + 1) % 7) for i in range(7)], name="ring")
+    solver = Solver("mis", untrained("mis"), device="cpu")
+    whole, parts = solver.requirement(ring, 5, split=False), solver.requirement(ring, 5)
+    assert whole.samples_at_once == 5
+    assert whole.num_bytes > parts.num_bytes
+    assert {step.states.shape for step in solver.stream(ring, samples=5)} == {(7, 5)}
+    monkeypatch.setattr(memory, "LARGE_BYTES", 1)
+    monkeypatch.setattr(memory, "free_bytes", lambda device: 2 * parts.num_bytes)
+    solver.solve([ring], samples=5)
+    with pytest.raises(InputError, match=r"ring: 7 nodes and 7 edges need .*; lower --samples"):
+        solver.stream(ring, samples=5)  # before the first step
+    next(solver.stream(ring, samples=1))
+
+
 def test_free_memory_is_a_sensible_number():
     assert 2**20 < free_bytes(CPU) < 2**45
 

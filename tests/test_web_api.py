@@ -15,6 +15,7 @@ import httpx
 import numpy as np
 import pytest
 
+from diffuco import memory
 from diffuco.graphs.formats import TEXT_FORMATS, parse_graph, read_graph, write_graph
 from diffuco.graphs.graph import Graph
 from diffuco.problems import all_problems
@@ -111,6 +112,16 @@ def test_the_steps_are_those_of_the_library(client, models):
     expected = list(Solver("mis", models["mis"], device="cpu").stream(parse_graph(HOUSE, "a.clq"), samples=3, seed=2))
     assert [step["states"] for step in steps] == [packed(step.states) for step in expected]
     np.testing.assert_allclose([step["energies"] for step in steps], [step.energies for step in expected])
+
+
+def test_a_stream_of_samples_that_do_not_fit_together_is_refused(client, monkeypatch):
+    monkeypatch.setattr(memory, "ROWS_AT_ONCE", 10)
+    body = {"problem": "mis", "graph": HOUSE_GRAPH, "samples": 3}
+    refused = client.post("/api/solve/stream", json=body)
+    assert refused.status_code == 422
+    assert "3 samples of 5 nodes cannot be watched together; ask for 2" in refused.json()["error"]
+    assert client.post("/api/solve", json=body).json()["feasible"]
+    assert client.post("/api/solve/stream", json=body | {"samples": 2}).status_code == 200
 
 
 @pytest.mark.parametrize("known", TEXT_FORMATS, ids=lambda known: known.name)

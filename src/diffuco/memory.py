@@ -37,14 +37,17 @@ class Requirement:
     """Estimated peak beyond what the process already holds."""
 
 
-def requirement(graph: Graph, num_samples: int, num_hidden: int, engine: str = "reference") -> Requirement:
-    """The split of the samples and the peak it leads to with an engine of `model.acceleration`.
+def requirement(
+    graph: Graph, num_samples: int, num_hidden: int, engine: str = "reference", *, split: bool = True
+) -> Requirement:
+    """The split of the samples, unless all are wanted together, and the peak it leads to with an engine.
 
     >>> small = Graph.from_edges([(0, 1), (1, 2)])
     >>> requirement(small, num_samples=8, num_hidden=64).samples_at_once
     8
     """
-    samples_at_once = max(1, min(num_samples, ROWS_AT_ONCE // max(1, graph.num_nodes)))
+    most_at_once = max(1, ROWS_AT_ONCE // max(1, graph.num_nodes)) if split else num_samples
+    samples_at_once = min(num_samples, most_at_once)
     activations = BYTES_PER_FEATURE[engine] * num_hidden * graph.num_nodes * samples_at_once
     states = BYTES_PER_STATE * graph.num_nodes * num_samples
     return Requirement(samples_at_once, activations + states + BYTES_PER_EDGE * graph.num_edges)

@@ -122,6 +122,8 @@ class Solver:
     ) -> Iterator[StreamedStep]:
         """Yield the noise and the states after every reverse step, up to the samples that `solve` would decode.
 
+        All samples take a step together, so a large graph needs more memory here than in `solve`.
+
         >>> for step in Solver("mis").stream([(0, 1), (1, 2)], samples=2):
         ...     index, states, energies = step.index, step.states, step.energies
         >>> index == step.num_steps, states.shape, energies.shape
@@ -129,6 +131,7 @@ class Solver:
         """
         check_options(samples, step_factor, "ce", 1)
         graph, seed = self._as_graph(source), _next_seed(np.random.default_rng(seed))
+        check_fits(graph, self.requirement(graph, samples, split=False), self.device)
         return stream_steps(self.sampler, self.problem, graph, num_samples=samples, step_factor=step_factor, seed=seed)
 
     def _as_graph(self, source: object) -> Graph:
@@ -149,9 +152,9 @@ class Solver:
             name = self.checkpoint.name
             yield Solution(self.problem.name, graph, kept[:, index], kept, energy, values, name, seed, seconds, sweeps)
 
-    def requirement(self, graph: Graph, samples: int = 8) -> Requirement:
+    def requirement(self, graph: Graph, samples: int = 8, *, split: bool = True) -> Requirement:
         """The memory that solving a graph will take, and how its samples are split to keep it low."""
-        return requirement(graph, samples, self.checkpoint.model.config.num_hidden, self.engine)
+        return requirement(graph, samples, self.checkpoint.model.config.num_hidden, self.engine, split=split)
 
 
 def draw_solutions(

@@ -117,6 +117,7 @@ def _add_api(app: FastAPI, service: Service, queue: DeviceQueue) -> None:
     async def stream(body: SolveRequest) -> Response:
         """Solve a graph alone and tell every step on the way as a server-sent event."""
         read, job = await anyio.to_thread.run_sync(_prepare, service, body)
+        service.check_watchable(read.graph, job.options)
         events = JobEvents(job, get_problem(body.problem), service.num_steps(job.options))
         ahead = queue.submit(job)
 

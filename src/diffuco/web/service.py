@@ -22,6 +22,7 @@ from diffuco.files import finite
 from diffuco.graphs.formats import TEXT_FORMATS, parse_graph
 from diffuco.graphs.generate import ba_graph, er_graph, random_qubo, rb_graph
 from diffuco.graphs.graph import Graph, GraphWarning
+from diffuco.memory import requirement
 from diffuco.pretrained import choose_model, list_models, load_model
 from diffuco.pretrained.cards import measured, trained_on, when_to_choose
 from diffuco.problems import all_problems, check_weights, get_problem, ignored_weights, without_ignored_weights
@@ -79,6 +80,13 @@ class Service:
             if value > most:
                 raise RefusalError(422, f"{name} is {value}; this server allows {most}")
         return Options(self._choose(request, graph), request.samples, request.step_factor, request.refine)
+
+    def check_watchable(self, graph: Graph, options: Options) -> None:
+        """Refuse to show steps of samples that are drawn one after the other, as those of very large graphs are."""
+        at_once = requirement(graph, options.samples, self.cards[options.model]["model"]["num_hidden"]).samples_at_once
+        if at_once < options.samples:
+            seen = f"{options.samples} samples of {graph.num_nodes} nodes cannot be watched together"
+            raise RefusalError(422, f"{seen}; ask for {at_once}, or for the answer alone at /api/solve")
 
     def num_steps(self, options: Options) -> int:
         """Reverse steps that a request will take."""
