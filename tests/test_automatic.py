@@ -1,7 +1,9 @@
 """The method auto: what is proven says so, the rest is searched as measurements advise, and notes say why."""
 
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -32,6 +34,21 @@ def test_small_graphs_are_solved_to_the_proven_optimum(problem):
         assert solution.optimal
         assert solution.model == ("clique search" if problem == "max-clique" else "cp-sat")
         assert solution.energies == [(-1 if get_problem(problem).sense == "max" else 1) * solution.objective]
+
+
+@pytest.mark.parametrize("problem", ["mis", "mvc", "max-clique", "mds"])
+def test_small_graphs_with_node_weights_too(problem):
+    rng = np.random.default_rng(0)
+    plain = get_dataset("ba-tiny").graphs("validation", 2)
+    graphs = [replace(graph, node_weights=rng.integers(0, 50, graph.num_nodes) / 4) for graph in plain]
+    expected = solve_with("highs", problem, graphs)
+    for solution, exact in zip(solve_with("auto", problem, graphs, device="cpu"), expected, strict=True):
+        assert (solution.model, solution.optimal) == ("cp-sat", True)
+        assert solution.objective == pytest.approx(exact.objective)
+    exactly = replace(plain[0], node_weights=rng.random(plain[0].num_nodes))
+    (annealed,) = solve_with("auto", problem, [exactly], device="cpu")
+    assert (annealed.model, annealed.optimal) == ("anneal", False)
+    assert annealed.objective == pytest.approx(solve_with("highs", problem, [exactly])[0].objective)
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
@@ -84,6 +101,8 @@ def test_samples_are_for_graphs_like_those_of_the_model_and_for_a_gpu():
         True
     ] * 2
     assert not choose_model("max-cut", [weighted]).is_alike
+    assert choose_model("mis", [weighted]).is_alike  # which knows no edge weights
+    assert not choose_model("mis", [replace(like, node_weights=np.arange(like.num_nodes))]).is_alike
 
 
 def test_a_model_serves_where_it_pays(monkeypatch, without_proofs):

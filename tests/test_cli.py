@@ -93,6 +93,29 @@ def test_solve_reads_every_format(run, models, tmp_path, known):
     assert (record["nodes"], record["file"]) == (5, str(path))
 
 
+@pytest.mark.parametrize("known", [known for known in FORMATS if known.write], ids=lambda known: known.name)
+def test_node_weights_of_a_file_are_weights_of_the_set(run, models, tmp_path, known):
+    if "node_weights" not in known.holds:
+        pytest.skip("no node weights in this format")
+    path = tmp_path / f"graph{known.suffixes[0]}"
+    write_graph(Graph.from_edges([(0, 1), (1, 2)], node_weights=[1, 5, 1], edge_weights=[2, 2]), path, known.name)
+    for problem, objective in (("mis", 5), ("mvc", 2), ("max-clique", 6), ("mds", 2)):
+        for by in (("--method", "auto"), ("--model", models[problem])):
+            outcome = run("solve", problem, path, *by, "--json", "--output", tmp_path / "solution.json")
+            record = json.loads(outcome.out)
+            assert (outcome.code, record["objective"], record["feasible"]) == (0, objective, True)
+            assert run("check", problem, path, tmp_path / "solution.json").code == 0
+
+
+def test_node_weights_below_0_are_refused_in_one_line(run, models, tmp_path):
+    path = tmp_path / "graph.graphml"
+    write_graph(Graph.from_edges([(0, 1), (1, 2)], node_weights=[1, -5, 1], labels=["a", "b", "c"]), path)
+    for by in (("--method", "auto"), ("--model", models["mis"])):
+        outcome = run("solve", "mis", path, *by)
+        assert outcome.code == 2
+        assert outcome.errors == [f"error: {path}: node b weighs -5; mis takes node weights from 0 to 1e+30"]
+
+
 def test_json_has_the_promised_keys(run, models, house):
     record = json.loads(run("solve", "mis", house, "--model", models["mis"], "--json").out)
     assert record.keys() >= JSON_KEYS

@@ -126,11 +126,13 @@ def relative_error(got, expected):
         ("sparse", {"num_steps": 15}),
         ("dense", {"weighted": True}),
         ("lists", {"weighted": True, "num_random_features": 0}),
+        ("dense", {"node_weighted": True}),
+        ("sparse", {"node_weighted": True, "num_layers": 1}),
     ],
 )
 def test_logits_and_gradients_are_those_of_the_network(kind, settings):
     model = network(**settings)
-    batch = batch_of(kind, model.config.weighted)
+    batch = batch_of(kind, model.config.weighted or model.config.node_weighted)
     expected, got = logits_and_gradients(model, batch, torch.float32)
     assert relative_error(got[0], expected[0]) < 1e-4
     assert relative_error(got[1], expected[1]) < 1e-4

@@ -17,7 +17,10 @@ from diffuco.pretrained import load_model, save_model
 
 CONFIG = GnnConfig(num_steps=3, num_layers=3, num_hidden=16, num_random_features=2)
 WEIGHTED = GnnConfig(num_steps=3, num_layers=3, num_hidden=16, num_random_features=2, weighted=True)
-for_both_networks = pytest.mark.parametrize("config", [CONFIG, WEIGHTED], ids=["plain", "weighted"])
+NODE_WEIGHTED = GnnConfig(num_steps=3, num_layers=3, num_hidden=16, num_random_features=2, node_weighted=True)
+for_all_networks = pytest.mark.parametrize(
+    "config", [CONFIG, WEIGHTED, NODE_WEIGHTED], ids=["plain", "weighted", "node-weighted"]
+)
 for_both_batches = pytest.mark.parametrize("batch_kind", [SparseBatch, DenseBatch])
 
 
@@ -36,7 +39,7 @@ def inputs(num_rows: int, samples: int = 3, seed: int = 0):
     return x, torch.arange(1, samples + 1), features
 
 
-@for_both_networks
+@for_all_networks
 @for_both_batches
 def test_relabelling_nodes_relabels_logits(config, batch_kind):
     graph = oracle.small_graphs()[-1]
@@ -51,7 +54,7 @@ def test_relabelling_nodes_relabels_logits(config, batch_kind):
     assert_close(after, before[order])
 
 
-@for_both_networks
+@for_all_networks
 @for_both_batches
 def test_logits_do_not_depend_on_padding_or_the_other_graphs(config, batch_kind):
     graphs = oracle.small_graphs()
@@ -62,11 +65,11 @@ def test_logits_do_not_depend_on_padding_or_the_other_graphs(config, batch_kind)
     for graph, rows, logits in zip(graphs, batch.split(torch.cat([x[..., None], features], 2)), together, strict=True):
         alone = model(batch_kind.from_graphs([graph]), rows[..., 0], step, rows[..., 1:])
         # Weights are kept in single precision, so a network that reads them agrees to that alone.
-        tolerance = {"rtol": 1e-5, "atol": 1e-6} if config.weighted else {}
+        tolerance = {} if config == CONFIG else {"rtol": 1e-5, "atol": 1e-6}
         assert_close(logits, alone, **tolerance)
 
 
-@for_both_networks
+@for_all_networks
 def test_dense_and_sparse_batches_give_the_same_logits_and_gradients(config):
     graphs = oracle.small_graphs()
     model = network(config)
@@ -107,6 +110,25 @@ def test_scaling_all_weights_leaves_a_weighted_network_unchanged():
     arguments = inputs(graph.num_nodes)
     one, other = (model(SparseBatch.from_graphs([g]), *arguments) for g in (graph, scaled))
     assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_a_network_for_sets_sees_relative_node_weights_and_nothing_of_edges():
+    path = [(0, 1), (1, 2)]
+    model, arguments = network(NODE_WEIGHTED), inputs(3)
+
+    def logits(*graphs):
+        batch = SparseBatch.from_graphs(graphs)
+        return model(batch, *(inputs(batch.num_rows) if len(graphs) > 1 else arguments))
+
+    plain = logits(Graph.from_edges(path))
+    weighted = logits(Graph.from_edges(path, node_weights=[1, 2, 4]))
+    assert (plain - weighted).abs().max() > 1e-3
+    assert torch.equal(weighted, logits(Graph.from_edges(path, node_weights=[8, 16, 32], edge_weights=[5, -5])))
+    # Nodes of graphs without weights weigh 1 like all others, next to weighted graphs too.
+    assert torch.equal(plain, logits(Graph.from_edges(path, node_weights=[3, 3, 3])))
+    mixed = logits(Graph.from_edges(path), Graph.from_edges(path, node_weights=[3, 1, 3]))
+    ones = logits(Graph.from_edges(path, node_weights=[1, 1, 1]), Graph.from_edges(path, node_weights=[3, 1, 3]))
+    assert torch.equal(mixed, ones)
 
 
 def test_bfloat16_network_stays_close_to_the_reference():

@@ -89,6 +89,13 @@ def test_weights_are_used_where_the_problem_knows_them():
     )
     ignored = fit_recipe("mis", doubled, CPU_DEVICE).config
     assert (ignored.weighted, ignored.start_temperature) == (False, 0.1)
+    costly = Collection.of("w", [replace(g, node_weights=np.full(g.num_nodes, 30.0)) for g in plain.members])
+    for problem in ("mis", "mvc", "max-clique", "mds"):
+        config = fit_recipe(problem, costly, CPU_DEVICE).config
+        assert (config.weighted, config.start_temperature) == (True, 3.0)
+        assert (config.model.weighted, config.model.node_weighted) == (False, True)
+    assert not fit_recipe("max-cut", costly, CPU_DEVICE).config.weighted
+    assert (cut.model.weighted, cut.model.node_weighted) == (True, False)
     assert fit_recipe("qubo", collection("qubo-tiny"), CPU_DEVICE).config.weighted
 
 

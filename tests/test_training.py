@@ -16,11 +16,13 @@ from diffuco.diffusion.loss import StepCost
 from diffuco.diffusion.noise import make_noise
 from diffuco.errors import InputError
 from diffuco.graphs.batch import make_batch
-from diffuco.graphs.datasets import DATASETS
+from diffuco.graphs.collection import Collection
+from diffuco.graphs.datasets import DATASETS, get_dataset
 from diffuco.graphs.graph import Graph
 from diffuco.model import load_checkpoint
 from diffuco.model.checkpoint import read_safetensors, write_safetensors
 from diffuco.problems import get_problem
+from diffuco.solver import Solver
 from diffuco.training.config import TrainConfig, with_settings
 from diffuco.training.data import TrainingGraphs
 from diffuco.training.distributed import Group
@@ -64,6 +66,34 @@ def test_training_lowers_the_energy_of_samples(tmp_path):
     assert best.problem == "mis"
     assert best.card["training"] == asdict(config)
     assert best.card["validation"]["energy"] == pytest.approx(summary["best_energy"])
+
+
+@pytest.mark.parametrize("problem", ["mis", "mds"])
+def test_training_on_node_weights_lowers_the_energy_of_samples(tmp_path, problem):
+    rng = np.random.default_rng(0)
+    plain = get_dataset("rb-tiny").graphs("train", 60)
+    graphs = [replace(graph, node_weights=rng.integers(1, 20, graph.num_nodes).astype(float)) for graph in plain]
+    config = replace(
+        SHORT,
+        problem=problem,
+        weighted=True,
+        start_temperature=1.0,
+        anneal_epochs=25,
+        num_train_graphs=24,
+        num_hidden=16,
+        learning_rate=0.01,
+        validate_every=50,
+    )
+    train(config, tmp_path, graphs=Collection.of("mine", graphs), progress=False)
+    lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    energies = [line["energy"] for line in lines if line["kind"] == "validation"]
+    # A network that does not see the weights stays where it begins.
+    assert energies[-1] < energies[0] - 3
+    best = load_checkpoint(tmp_path / "best.safetensors")
+    assert (best.model.config.node_weighted, best.model.config.weighted) == (True, False)
+    solution = Solver(problem, best, device="cpu").solve(graphs[:1], samples=2)[0]
+    assert solution.feasible
+    assert solution.objective == graphs[0].node_weights[solution.chosen].sum()
 
 
 @pytest.mark.parametrize("recipe", [name for name in RECIPES if name.endswith("tiny")])

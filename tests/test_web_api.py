@@ -188,9 +188,20 @@ def test_what_is_dropped_is_noted(client):
     assert notes == ["dropped 1 repeated edge", "mis ignores the edge weights in the graph"]
 
 
+def test_node_weights_are_weighed(client):
+    graph = {"kind": "edges", "edges": [[0, 1], [1, 2]], "node_weights": [1, 5, 1]}
+    answer = solve(client, "mvc", graph).json()
+    assert (answer["objective"], answer["greedy"]["objective"], answer["notes"]) == (2, 2, [])
+
+
 @pytest.mark.parametrize(
     ("body", "status", "reason"),
     [
+        (
+            {"problem": "mds", "graph": {"kind": "edges", "edges": [[0, 1]], "node_weights": [1, -1]}},
+            422,
+            "node 1 weighs -1; mds takes node weights from 0",
+        ),
         ({"problem": "tsp", "graph": HOUSE_GRAPH}, 422, "problem: Input should be 'mis'"),
         ({"problem": "mis"}, 422, "graph: Field required"),
         ({"problem": "mis", "graph": HOUSE_GRAPH, "sample": 3}, 422, "sample: Extra inputs are not permitted"),

@@ -85,7 +85,7 @@ class FileSolver:
 
     def _load(self, file: GraphFile, found: Found) -> list[LoadedGraph]:
         try:
-            graphs = load_file(file.path, self.file_format)
+            graphs = load_file(file.path, self.file_format, self.problem)
         except InputError as error:
             found.errors.append(str(error).replace(str(file.path), file.name))
             return []

@@ -36,14 +36,14 @@ class Inputs:
     """Whether one file with one graph was asked for, not a folder or a list."""
 
 
-def load_inputs(paths: Sequence[Path], file_format: str | None) -> Inputs:
+def load_inputs(paths: Sequence[Path], file_format: str | None, problem: str) -> Inputs:
     """Read every graph of the files and folders; report bad files and go on."""
     files, num_bad = list_files(paths, file_format)
     graphs: list[LoadedGraph] = []
     with progress_bar() as bar:
         for file in bar.track(files, description="reading") if len(files) > 1 else files:
             try:
-                graphs += load_file(file, file_format)
+                graphs += load_file(file, file_format, problem)
             except InputError as error:
                 print_error(error)
                 num_bad += 1
@@ -64,16 +64,22 @@ def list_files(paths: Sequence[Path], file_format: str | None) -> tuple[list[Pat
     return files, num_bad
 
 
-def load_file(file: Path, file_format: str | None) -> list[LoadedGraph]:
-    """The graphs of one file; those of a collection are named FILE[0], FILE[1] and so on."""
+def load_file(file: Path, file_format: str | None, problem: str | None = None) -> list[LoadedGraph]:
+    """The graphs of one file; those of a collection are named FILE[0], FILE[1] and so on.
+
+    Weights that the problem cannot take are an InputError like any other mistake in a file.
+    """
     from diffuco.graphs.formats import read_graphs
+    from diffuco.problems import check_node_weights, get_problem
 
     started = time.perf_counter()
     graphs = read_graphs(file, file_format)
     seconds = (time.perf_counter() - started) / max(1, len(graphs))
-    if len(graphs) == 1:
-        return [LoadedGraph(str(file), graphs[0], seconds)]
-    return [LoadedGraph(f"{file}[{number}]", graph, seconds) for number, graph in enumerate(graphs)]
+    names = [str(file)] if len(graphs) == 1 else [f"{file}[{number}]" for number in range(len(graphs))]
+    for name, graph in zip(names, graphs, strict=True):
+        if problem is not None:
+            check_node_weights(get_problem(problem), graph, name)
+    return [LoadedGraph(name, graph, seconds) for name, graph in zip(names, graphs, strict=True)]
 
 
 def load_collection(path: Path) -> "Collection":

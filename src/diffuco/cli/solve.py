@@ -86,7 +86,7 @@ def solve(
         summary, num_bad = solve_files(files, _log_path(output, plot), solver, engine)
         print_json(summary) if as_json else print_result(_summary_line(summary))
         raise typer.Exit(EXIT_BAD_INPUT if num_bad else 0)
-    inputs = load_inputs(files, file_format)
+    inputs = load_inputs(files, file_format, problem.value)
     if inputs.graphs:
         # Whatever would make writing fail is found before the work, not after it.
         _check_plot(inputs, plot)

@@ -10,7 +10,7 @@ from diffuco.problems.mds import MinimumDominatingSet
 from diffuco.problems.mis import MaximumIndependentSet
 from diffuco.problems.mvc import MinimumVertexCover
 from diffuco.problems.qubo import Qubo
-from diffuco.problems.weights import check_weights, ignored_weights, without_ignored_weights
+from diffuco.problems.weights import check_node_weights, check_weights, ignored_weights, without_ignored_weights
 
 __all__ = [
     "CoverForm",
@@ -24,6 +24,7 @@ __all__ = [
     "QuadraticForm",
     "Qubo",
     "all_problems",
+    "check_node_weights",
     "check_weights",
     "get_problem",
     "ignored_weights",

@@ -23,13 +23,23 @@ def check_weights(problem: Problem, graphs: Sequence[Graph]) -> None:
     diffuco.errors.InputError: graph: node 1 weighs -1; mvc takes node weights from 0 to 1e+30
     """
     for graph in graphs:
-        if isinstance(problem, NodeSetProblem) and graph.node_weights is not None:
-            _check_range(problem, graph, graph.node_weights)
+        check_node_weights(problem, graph, graph.name or "graph")
     for graph in graphs:
         if ignored := ignored_weights(problem, graph):
             text = f"{graph.name or 'graph'}: {problem.name} ignores the {ignored} in it"
             warnings.warn(GraphWarning(text), stacklevel=3)
             return
+
+
+def check_node_weights(problem: Problem, graph: Graph, name: str) -> None:
+    """Refuse node weights below 0, and such as float32 cannot sum, where nodes are counted by them."""
+    if graph.node_weights is None or not isinstance(problem, NodeSetProblem):
+        return
+    bad = np.flatnonzero((graph.node_weights < 0) | (graph.node_weights > MAX_NODE_WEIGHT))
+    if len(bad):
+        label, weight = graph.labels[bad[0]], graph.node_weights[bad[0]]
+        taken = f"{problem.name} takes node weights from 0 to {MAX_NODE_WEIGHT:g}"
+        raise InputError(f"{name}: node {label} weighs {weight:g}; {taken}")
 
 
 def ignored_weights(problem: Problem, graph: Graph) -> str:
@@ -51,13 +61,3 @@ def without_ignored_weights(problem: Problem, graph: Graph) -> Graph:
         edge_weights=graph.edge_weights if problem.uses_edge_weights else None,
         node_weights=graph.node_weights if problem.uses_node_weights else None,
     )
-
-
-def _check_range(problem: Problem, graph: Graph, weights: np.ndarray[tuple[int], np.dtype[np.float64]]) -> None:
-    bad = np.flatnonzero((weights < 0) | (weights > MAX_NODE_WEIGHT))
-    if len(bad):
-        label, weight = graph.labels[bad[0]], weights[bad[0]]
-        raise InputError(
-            f"{graph.name or 'graph'}: node {label} weighs {weight:g}; "
-            f"{problem.name} takes node weights from 0 to {MAX_NODE_WEIGHT:g}"
-        )
