@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from diffuco.baselines.comparison import ModelMethod, Run, best_known, run_methods, summary
+from diffuco.baselines.comparison import Run, best_known, run_methods, summary
 from diffuco.baselines.methods.anneal import FlipAnnealing
 from diffuco.baselines.methods.dwave import SimulatedAnnealing, TabuSearch
+from diffuco.baselines.methods.model import ModelMethod
 from diffuco.files import finite
 from diffuco.graphs.formats import read_graph
 from diffuco.problems import get_problem

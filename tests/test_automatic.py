@@ -87,15 +87,24 @@ def test_weights_that_no_exact_solver_takes_are_annealed():
     assert (solution.model, solution.objective) == ("anneal", pytest.approx(2.123456789))
 
 
-def test_samples_are_for_graphs_like_those_of_the_model_and_for_a_gpu():
+def test_samples_are_for_large_graphs_like_those_of_a_model_a_gpu_and_milliseconds():
+    small, large = (get_dataset(name).graph("validation", 0) for name in ("ba-small", "ba-large"))
+    unlike = get_dataset("rb-large").graph("validation", 0)
+    cuda, problem = torch.device("cuda"), get_problem("max-cut")
+    for device, limit_s, why in ((torch.device("cpu"), 0.001, "on a CPU"), (cuda, 1.0, "10 ms"), (cuda, None, "10 ms")):
+        plan = searchers(problem, [small, large, unlike], device, limit_s)
+        assert [name for name, _ in plan] == ["anneal"] * 3
+        assert all(why in reason for _, reason in plan)
+    brief = searchers(problem, [small, large, unlike], cuda, 0.001)
+    assert [name for name, _ in brief] == ["anneal", "max-cut-ba-large", "anneal"]
+    assert "fewer than 500 nodes" in brief[0][1]
+    assert "trained on other graphs" in brief[2][1]
+    assert searchers(problem, [], cuda, 0.001) == []
+
+
+def test_graphs_are_like_those_of_a_model_by_size_density_and_weights():
     like, unlike = get_dataset("rb-small").graph("validation", 0), get_dataset("ba-giant").graph("validation", 0)
     weighted = Graph.from_edges(like.edges, edge_weights=range(1, like.num_edges + 1))
-    problem = get_problem("mis")
-    assert [name for name, _ in searchers(problem, [like, unlike], torch.device("cpu"))] == ["anneal", "anneal"]
-    on_gpu = searchers(problem, [like, unlike], torch.device("cuda"))
-    assert [name for name, _ in on_gpu] == [choose_model("mis", [like]).name, "anneal"]
-    assert "trained on other graphs" in on_gpu[1][1]
-    assert searchers(problem, [], torch.device("cuda")) == []
     assert [choice.is_alike for choice in choose_models("mis", [like, unlike])] == [True, False]
     assert [choice.is_alike for choice in choose_models("qubo", get_dataset("qubo-50-150").graphs("test", 2))] == [
         True
@@ -106,7 +115,7 @@ def test_samples_are_for_graphs_like_those_of_the_model_and_for_a_gpu():
 
 
 def test_a_model_serves_where_it_pays(monkeypatch, without_proofs):
-    monkeypatch.setattr(automatic, "searchers", lambda problem, graphs, device: [("mis-rb-small", "")] * len(graphs))
+    monkeypatch.setattr(automatic, "searchers", lambda problem, graphs, *_: [("mis-rb-small", "")] * len(graphs))
     done: list[int] = []
     graphs = get_dataset("rb-tiny").graphs("validation", 2)
     solutions = solve_with("auto", "mis", graphs, device="cpu", on_solved=done.append)

@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from diffuco.baselines.comparison import ModelMethod, PlainModelMethod, Run, best_known, run_methods, summary
+from diffuco.baselines.comparison import Run, best_known, run_methods, summary
 from diffuco.baselines.methods import get_method
+from diffuco.baselines.methods.model import ModelMethod, PlainModelMethod
 from diffuco.cli import main
 from diffuco.errors import InputError
 from diffuco.graphs.datasets import get_dataset

@@ -158,19 +158,29 @@ def _title(solution: Solution) -> str:
     return f"{NAMES[solution.problem]} {as_count(solution.objective)}, {feasible}\n{name}{size}"
 
 
-def plot_comparison(record: dict[str, Any], path: str | Path) -> None:
-    """Draw the record of `diffuco compare`: the gap of every method against the time it took."""
-    figure = check_plot_path(path)(figsize=(8, 5.2), layout="constrained")
-    axes = figure.add_subplot()
+def plot_comparisons(records: Sequence[dict[str, Any]], path: str | Path) -> None:
+    """Draw records of `diffuco compare`, a panel each: the gap of every method against the time it took."""
+    new_figure = check_plot_path(path)
+    num_columns = min(2, len(records))
+    num_rows = -(-len(records) // num_columns)
+    figure = new_figure(figsize=(8 if num_columns == 1 else 12, 5.2 * num_rows), layout="constrained")
+    for place, record in enumerate(records):
+        _draw_comparison(figure, figure.add_subplot(num_rows, num_columns, place + 1), record)
+    with open_for_writing(path) as out:
+        figure.savefig(out, format=Path(path).suffix.lower().removeprefix("."), dpi=160 // num_columns + 20)
+
+
+def _draw_comparison(figure: "Figure", axes: "Axes", record: dict[str, Any]) -> None:
     methods = list(dict.fromkeys(run["method"] for run in record["runs"]))
     labels = []
     for method, color in zip(methods, _colors(methods), strict=True):
         runs = sorted((run for run in record["runs"] if run["method"] == method), key=lambda run: run["seconds"])
         seconds, gaps = [run["seconds"] for run in runs], [100 * run["gap"] for run in runs]
         errors = np.nan_to_num([100 * run["gap_standard_error"] for run in runs])
-        style = {"color": color, "linewidth": 2.4 if method == "diffuco" else 1.4, "capsize": 2.5, "markersize": 6}
+        width = 2.4 if method == "diffuco" else 1.4
+        style: dict[str, Any] = {"color": color, "linewidth": width, "capsize": 2.5, "markersize": 6}
         axes.errorbar(seconds, gaps, yerr=errors, fmt="o-", label=method, **style)
-        place = {"xytext": (7, 3), "textcoords": "offset points"}
+        place: dict[str, Any] = {"xytext": (7, 3), "textcoords": "offset points"}
         labels += [axes.annotate(method, (seconds[-1], gaps[-1]), color=color, fontsize=10, **place)]
     axes.set_xscale("log")
     axes.set_yscale("symlog", linthresh=0.1)
@@ -178,15 +188,16 @@ def plot_comparison(record: dict[str, Any], path: str | Path) -> None:
         axes.set_ylim(bottom=0)
     axes.set_xlabel("seconds a graph", color=INK)
     axes.set_ylabel("mean gap to the reference, %", color=INK)
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda value, _: f"{value:g}")
+        axis.set_minor_formatter("")
     axes.grid(which="both", color=BLUE, alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     title = f"{record['problem']} on {counted(record['graphs'], 'graph')} of {record['dataset']}"
-    figure.suptitle(title, fontsize=13, x=0.02, ha="left", color=INK)
-    axes.set_title(f"{record['hardware']}; reference: {record['reference']}", loc="left", fontsize=9, color=GREY)
+    axes.set_title(f"{title}\n", loc="left", fontsize=13, color=INK)
+    about = f"{record['hardware']}; reference: {record['reference']}"
+    axes.text(0, 1.015, about, transform=axes.transAxes, fontsize=9, color=GREY)
     _move_apart(figure, labels)
-    with open_for_writing(path) as out:
-        figure.savefig(out, format=Path(path).suffix.lower().removeprefix("."), dpi=160)
 
 
 def _move_apart(figure: "Figure", labels: "Sequence[Annotation]") -> None:

@@ -1,9 +1,8 @@
 """Gap against time: several methods on the same graphs, each given the same seconds (`diffuco compare`)."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -11,11 +10,10 @@ from numpy.typing import NDArray
 
 from diffuco import metrics
 from diffuco.baselines.methods import check_method
-from diffuco.baselines.methods.base import ALL_PROBLEMS, Deadline, Method
+from diffuco.baselines.methods.base import Method
+from diffuco.baselines.methods.model import kept_energy
 from diffuco.graphs.graph import Graph
 from diffuco.problems import Problem
-from diffuco.solution import Solution
-from diffuco.solver import Solver
 
 TOLERANCE = 1e-5
 """Share of a reference by which single precision may make an energy that equals it look worse."""
@@ -34,52 +32,6 @@ class Run:
     """[G] of its solutions."""
     objectives: NDArray[np.float64]
     """[G]"""
-
-
-class ModelMethod(Method):
-    """A trained model: twice as many samples in every round until the time is over, the best is kept."""
-
-    name: ClassVar[str] = "diffuco"
-    summary: ClassVar[str] = "samples of a trained model, decoded and refined"
-    problems: ClassVar[tuple[str, ...]] = ALL_PROBLEMS
-    time_limit = "used"
-
-    refine: ClassVar[int | None] = None
-    """Sweeps as `Solver.solve` takes them."""
-
-    def __init__(self, solver: Solver) -> None:
-        self.solver = solver
-
-    def solve(
-        self,
-        problem: Problem,
-        graphs: Sequence[Graph],
-        *,
-        seed: int = 0,
-        device: torch.device | str = "cpu",
-        time_limit_s: float | None = None,
-        on_solved: Callable[[int], None] | None = None,
-    ) -> list[Solution]:
-        """Rounds of 1, 2, 4, ... samples of all graphs; one round of 8 without a time limit."""
-        deadline = Deadline.after(None if time_limit_s is None else time_limit_s * len(graphs))
-        samples = 8 if time_limit_s is None else 1
-        best = self.solver.solve(graphs, samples=samples, refine=self.refine, seed=seed, on_solved=on_solved)
-        # A round of twice the samples takes at most twice the time.
-        round_s = 2 * deadline.elapsed_s
-        while time_limit_s is not None and round_s < deadline.remaining_s:
-            samples, seed, before = 2 * samples, seed + 1, deadline.elapsed_s
-            found = self.solver.solve(graphs, samples=samples, refine=self.refine, seed=seed, on_solved=on_solved)
-            best = [min(pair, key=_energy) for pair in zip(best, found, strict=True)]
-            round_s = 2 * (deadline.elapsed_s - before)
-        return best
-
-
-class PlainModelMethod(ModelMethod):
-    """The paper's method: samples and Conditional Expectation, no refinement."""
-
-    name: ClassVar[str] = "diffuco-ce"
-    summary: ClassVar[str] = "samples of a trained model, decoded by Conditional Expectation"
-    refine: ClassVar[int | None] = 0
 
 
 def run_methods(
@@ -104,14 +56,9 @@ def run_methods(
             started = time.perf_counter()
             solutions = method.solve(problem, graphs, seed=seed, device=device, time_limit_s=budget_s)
             seconds = (time.perf_counter() - started) / len(graphs)
-            energies = np.array([_energy(solution) for solution in solutions])
+            energies = np.array([kept_energy(solution) for solution in solutions])
             objectives = np.array([solution.objective for solution in solutions])
             yield Run(method.name, budget_s, seconds, energies, objectives)
-
-
-def _energy(solution: Solution) -> float:
-    """Of the sample that was kept: that of a feasible solution is its objective with the problem's sign."""
-    return min(solution.energies)
 
 
 def best_known(runs: Sequence[Run]) -> NDArray[np.float64]:

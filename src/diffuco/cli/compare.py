@@ -63,7 +63,7 @@ def compare(
     from diffuco.baselines.comparison import run_methods, summary
     from diffuco.devices import pick_device
     from diffuco.graphs.datasets import get_dataset
-    from diffuco.plotting import check_plot_path, plot_comparison
+    from diffuco.plotting import check_plot_path, plot_comparisons
     from diffuco.problems import get_problem
     from diffuco.provenance import hardware, source_commit
 
@@ -98,7 +98,7 @@ def compare(
     if output:
         _write(output, record)
     if plot:
-        plot_comparison(record, plot)
+        plot_comparisons([record], plot)
         print_note(f"picture written to {plot}")
     print_json(finite(record)) if as_json else print_result(_table(record))
 
@@ -114,8 +114,8 @@ def _budgets(text: str) -> list[float]:
 
 
 def _methods(names: str, problem: str, model: str | None, dataset: "Dataset", device: str) -> "list[Method]":
-    from diffuco.baselines.comparison import ModelMethod, PlainModelMethod
     from diffuco.baselines.methods import get_method
+    from diffuco.baselines.methods.model import ModelMethod, PlainModelMethod
     from diffuco.pretrained import choose_model
     from diffuco.solver import Solver
 

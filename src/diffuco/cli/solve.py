@@ -96,7 +96,7 @@ def solve(
         else:
             solutions = _solve_with_models(problem, model, inputs, settings | {"seed": seed}, device)
         if method == "auto":
-            _explain(problem, solutions, device)
+            _explain(problem, solutions, device, time_limit)
         records = [as_record(*pair) for pair in zip(inputs.graphs, solutions, strict=True)]
         _write_files(solutions, records, paths, plot)
         if as_json:
@@ -141,7 +141,7 @@ def _title(problem: str, kind: str, records: list[dict[str, Any]]) -> str:
     return f"{get_problem(problem).title}, {kind}{'s' if len(names) > 1 else ''} {', '.join(names)}"
 
 
-def _explain(problem: str, solutions: list["Solution"], device: str) -> None:
+def _explain(problem: str, solutions: list["Solution"], device: str, time_limit: float | None) -> None:
     """Say how the method auto found each solution, and why so."""
     from diffuco.baselines.methods.automatic import searchers
     from diffuco.devices import pick_device
@@ -149,7 +149,7 @@ def _explain(problem: str, solutions: list["Solution"], device: str) -> None:
 
     reasons = [f"proven optimal by {solution.model}" for solution in solutions if solution.optimal]
     rest = [solution.graph for solution in solutions if not solution.optimal]
-    plan = searchers(get_problem(problem), rest, pick_device(device))
+    plan = searchers(get_problem(problem), rest, pick_device(device), time_limit)
     reasons += [f"solved by {name}: {why}" for name, why in plan]
     for reason, count in Counter(reasons).items():
         print_note(reason if len(solutions) == 1 else f"{count} of {len(solutions)} graphs {reason}")

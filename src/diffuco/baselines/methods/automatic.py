@@ -1,9 +1,9 @@
 """`auto`, the default of `diffuco solve`: the optimum where it is proven at once, else the search that suits a graph.
 
 What is best comes from measurements (docs/choosing.md). A small graph is given to an exact solver for about a second.
-Graphs that remain are solved with samples of the shipped model for such graphs, refined, or by annealing from random
-states where learned samples do not pay: on graphs unlike those a model was trained on, and on a CPU, where annealing
-finds as much in the same time, or more.
+Graphs that remain are annealed from random states, which finds as much in the same time as samples of a model that are
+refined, or more; except for large graphs on a GPU with milliseconds to spend, for which samples of a model that was
+trained on such graphs are ahead.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +17,7 @@ from diffuco.baselines.exact import ExactResult, solve_exact
 from diffuco.baselines.methods.anneal import FlipAnnealing
 from diffuco.baselines.methods.base import ALL_PROBLEMS, Method
 from diffuco.baselines.methods.cp_sat import CpSat
+from diffuco.baselines.methods.model import ModelMethod
 from diffuco.errors import InputError
 from diffuco.graphs.graph import Graph
 from diffuco.pretrained import choose_models
@@ -31,6 +32,10 @@ EXACT_NODES = {"mis": 400, "mvc": 400, "max-clique": 1500, "max-cut": 40, "mds":
 WEIGHTED_CLIQUE_NODES = 200
 """Cliques with node weights are not for our own search; CP-SAT has a constraint for every missing edge."""
 EXACT_EDGES = 50_000
+MODEL_NODES = 500
+"""On a GPU, samples of a model are ahead of annealing on graphs of at least so many nodes ..."""
+MODEL_S = 0.01
+"""... and with no more than so many seconds a graph."""
 PATIENCE = 2
 """After so many graphs in a row that were not proven, the others are not tried."""
 
@@ -39,9 +44,7 @@ class Automatic(Method):
     """An exact solver where it is quick, else a model or annealing."""
 
     name = "auto"
-    summary = (
-        "the default: exact where that takes a second, else samples of a model, or annealing where they do not pay"
-    )
+    summary = "the default: exact where that takes a second, else annealing, or samples of a model where they pay"
     problems = ALL_PROBLEMS
     time_limit = "stops"
 
@@ -63,7 +66,7 @@ class Automatic(Method):
             if on_solved:
                 on_solved(len(solutions))
         rest = [position for position in range(len(graphs)) if position not in solutions]
-        plan = searchers(problem, [graphs[position] for position in rest], torch.device(device))
+        plan = searchers(problem, [graphs[position] for position in rest], torch.device(device), time_limit_s)
         for name in dict.fromkeys(name for name, _ in plan):
             done = len(solutions)
             positions = [position for position, (other, _) in zip(rest, plan, strict=True) if other == name]
@@ -73,26 +76,32 @@ class Automatic(Method):
                 if on_solved:
                     on_solved(done + count)
 
-            if name == FlipAnnealing.name:
-                was_tried = any(_is_small(problem, graph) for graph in chosen)
-                left_s = time_limit_s if time_limit_s is None or not was_tried else time_limit_s - proof_s
-                settings: dict[str, Any] = {"seed": seed, "device": device, "time_limit_s": left_s}
-                found = FlipAnnealing().solve(problem, chosen, on_solved=report, **settings)
-            else:
-                found = Solver(problem.name, name, device=str(device)).solve(chosen, seed=seed, on_solved=report)
+            was_tried = any(_is_small(problem, graph) for graph in chosen)
+            left_s = time_limit_s if time_limit_s is None or not was_tried else time_limit_s - proof_s
+            is_model = name != FlipAnnealing.name
+            search = ModelMethod(Solver(problem.name, name, device=str(device))) if is_model else FlipAnnealing()
+            settings: dict[str, Any] = {"seed": seed, "device": device, "time_limit_s": left_s}
+            found = search.solve(problem, chosen, on_solved=report, **settings)
             solutions |= dict(zip(positions, found, strict=True))
         return [solutions[position] for position in range(len(graphs))]
 
 
-def searchers(problem: Problem, graphs: Sequence[Graph], device: torch.device) -> list[tuple[str, str]]:
+def searchers(
+    problem: Problem, graphs: Sequence[Graph], device: torch.device, time_limit_s: float | None = None
+) -> list[tuple[str, str]]:
     """For each graph that is not solved exactly, a model or `anneal`, and why."""
-    if device.type == "cpu":
-        why = "on a CPU annealing finds as much as the samples of a model in the same time, or more"
+    is_brief = time_limit_s is not None and time_limit_s <= MODEL_S
+    if device.type == "cpu" or not is_brief:
+        where = "on a CPU" if device.type == "cpu" else f"with more than {1000 * MODEL_S:g} ms a graph"
+        why = f"{where} annealing finds as much as the samples of a model in the same time, or more"
         return [(FlipAnnealing.name, why)] * len(graphs)
     chosen = []
-    for choice in choose_models(problem.name, graphs) if graphs else []:
-        if choice.is_alike:
+    for graph, choice in zip(graphs, choose_models(problem.name, graphs) if graphs else [], strict=True):
+        if choice.is_alike and graph.num_nodes >= MODEL_NODES:
             chosen.append((choice.name, choice.reason))
+        elif choice.is_alike:
+            why = f"on graphs of fewer than {MODEL_NODES} nodes annealing is ahead of the samples of a model"
+            chosen.append((FlipAnnealing.name, why))
         else:
             why = f"the nearest model, {choice.name}, was trained on other graphs or does not see the weights"
             chosen.append((FlipAnnealing.name, why))
