@@ -351,7 +351,9 @@ def test_broken_pipe_is_silent():
 
 
 def test_program_without_arguments_shows_help():
-    environment = os.environ | {"COLUMNS": "100"}
+    environment = os.environ | {"COLUMNS": "80"}
     done = subprocess.run([sys.executable, "-m", "diffuco"], capture_output=True, text=True, env=environment)
     assert done.returncode == 2
-    assert "Commands:" in done.stdout + done.stderr
+    _, _, commands = (done.stdout + done.stderr).partition("Commands:")
+    assert commands.count("\n  ") >= 12
+    assert "..." not in commands  # no line is cut off

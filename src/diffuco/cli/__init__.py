@@ -82,7 +82,8 @@ def _report_usage(error: Any) -> int:
         print(error.format_message(), file=sys.stderr)
         return EXIT_BAD_INPUT
     command = error.ctx.command_path if error.ctx else "diffuco"
-    print_error(f"{error.format_message().rstrip('.')}; try '{command} --help'")
+    message = error.format_message().rstrip(".")
+    print_error(f"{message}{' Else' if message.endswith('?') else ';'} try '{command} --help'")
     return EXIT_BAD_INPUT
 
 

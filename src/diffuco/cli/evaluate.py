@@ -74,10 +74,11 @@ def evaluate(
     device: options.Device = "auto",
     as_json: options.Json = False,
 ) -> None:
-    """Measure a model, or another method, on a dataset or on your own graphs.
+    """Measure a model or another method.
 
-    Solves the graphs and summarises objective, feasibility, time and, with a reference, the gap to it. The samples of a
-    model are not refined unless --refine asks for it, so that it is the paper's method that is measured.
+    Solves the graphs of a dataset, or your own, and summarises objective, feasibility, time and, with a reference, the
+    gap to it. The samples of a model are not refined unless --refine asks for it, so that it is the paper's method that
+    is measured.
     """
     from diffuco import evaluation
     from diffuco.solver import check_options

@@ -19,9 +19,10 @@ def add_to(app: typer.Typer) -> None:
 
 
 def methods(as_json: Json = False) -> None:
-    """List what --method can be: the problems each solves and whether it is installed.
+    """List what --method can be.
 
-    A time limit is used up, stopped at unless done before, or ignored by a method that cannot be cut short.
+    Shows the problems each method solves and whether it is installed. A time limit is used up, stopped at unless done
+    before, or ignored by a method that cannot be cut short.
     """
     from diffuco.baselines.methods import all_methods
 

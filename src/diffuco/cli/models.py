@@ -17,10 +17,10 @@ def add_to(app: typer.Typer) -> None:
 
 
 def models(as_json: Json = False) -> None:
-    """List the models that ship with diffuco: what each was trained on, how good it is, when to choose it.
+    """List the models that ship with diffuco.
 
-    Gaps are to optimal or best known solutions, on graphs that the model has not seen, as a mean over the samples and
-    of the best of them.
+    Shows what each was trained on, how good it is and when to choose it. Gaps are to optimal or best known solutions,
+    on graphs that the model has not seen, as a mean over the samples and of the best of them.
     """
     from diffuco.pretrained import list_models, load_model
 

@@ -13,7 +13,8 @@ from diffuco.errors import InputError
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 Model = Annotated[
-    list[str] | None, typer.Option("--model", help="Path of a model beside the shipped ones; may be given again.")
+    list[str] | None,
+    typer.Option("--model", metavar="PATH", help="A model beside the shipped ones; may be given again."),
 ]
 Host = Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 lets others reach it.")]
 Port = Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)]
@@ -47,10 +48,11 @@ def serve(
     max_body: MaxBody = 8,
     max_seconds: MaxSeconds = 60.0,
 ) -> None:
-    """Serve a page on which the reverse diffusion can be watched, and an HTTP API to solve graphs.
+    """Watch and solve in the browser, or over HTTP.
 
-    Only this machine can reach it unless --host says otherwise. There is no login: before it is opened to others, put
-    it behind something that has one.
+    Serves a page on which the reverse diffusion can be watched, and an API to solve graphs. Only this machine can reach
+    it unless --host says otherwise. There is no login: before it is opened to others, put it behind something that has
+    one.
     """
     try:
         import uvicorn

@@ -46,7 +46,7 @@ def _list_recipes(asked: bool) -> None:
 def train(
     recipe: Annotated[
         str | None,
-        typer.Argument(metavar="[RECIPE]", help="Name of the recipe; --list shows them.", show_default=False),
+        typer.Argument(metavar="RECIPE", help="Name of the recipe; --list shows them.", show_default=False),
     ] = None,
     graphs: Annotated[
         Path | None,
