@@ -126,3 +126,24 @@ def test_a_shared_folder_solves_like_the_model_it_came_from(solver, models, tmp_
     again = diffuco.solve(CYCLE, "mis", model=tmp_path / "mine", device="cpu")
     assert again.energies == solver.solve([CYCLE])[0].energies
     assert again.model == str(tmp_path / "mine")
+
+
+def test_node_weights_of_networkx_and_of_a_graph_are_weighed(models):
+    source = networkx.star_graph(4)
+    networkx.set_node_attributes(source, {0: 9.5, 1: 2}, "weight")  # the others weigh 1
+    graph = Graph.from_edges(list(source.edges), node_weights=[9.5, 2, 1, 1, 1])
+    best = {"mis": ([0], 9.5), "mvc": ([1, 2, 3, 4], 5), "mds": ([1, 2, 3, 4], 5), "max-clique": ([0, 1], 11.5)}
+    for problem, (nodes, objective) in best.items():
+        for given in (source, graph):
+            solution = diffuco.solve(given, problem, model=models[problem], device="cpu")
+            assert (solution.nodes, solution.objective) == (nodes, objective)
+            assert min(solution.energies) == pytest.approx(
+                -objective if problem in ("mis", "max-clique") else objective
+            )
+
+
+def test_negative_node_weights_are_refused_before_any_step(solver):
+    graph = Graph.from_edges([(0, 1)], node_weights=[1, -2])
+    for call in (lambda: solver.solve([graph]), lambda: solver.stream(graph)):
+        with pytest.raises(InputError, match="node 1 weighs -2; mis takes node weights from 0"):
+            call()

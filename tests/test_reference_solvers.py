@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from diffuco.baselines.exact import ExactResult
 from diffuco.baselines.methods import get_method, sdp
 from diffuco.baselines.methods.highs import solve_highs
 from diffuco.baselines.reference_solvers import NUM_CUT_RUNS, solve_reference
+from diffuco.baselines.reference_store import Reference
+from diffuco.baselines.references import find_references
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph
 from diffuco.verification import verify
@@ -146,3 +149,21 @@ def test_whole_bounds_are_rounded_inwards_with_some_care():
     assert [bound("mds", value) for value in (41.2, 42.0 + 1e-9, 42.0 - 1e-9)] == [42, 42, 42]
     assert [bound("max-cut", value) for value in (61.2, 61.0 - 1e-9, 61.0 + 1e-9)] == [61, 61, 61]
     assert bound("mds", -math.inf) == -math.inf
+
+
+@pytest.mark.parametrize("problem", ["mis", "mvc", "max-clique", "mds"])
+def test_references_of_graphs_with_node_weights(problem):
+    rng = np.random.default_rng(0)
+    graph = replace(random_graph(10, 1), node_weights=rng.integers(1, 9, 10) / 2, edge_weights=None)
+    verdicts = [verify(problem, graph, np.array(bits)) for bits in itertools.product([False, True], repeat=10)]
+    best = max if problem in ("mis", "max-clique") else min
+    (known,) = find_references(problem, [graph], time_limit_s=10)
+    assert known.proven
+    assert known.objective == best(verdict.objective for verdict in verdicts if verdict.feasible)
+
+
+def test_a_bound_of_fractional_node_weights_is_not_rounded():
+    graph = Graph.from_edges([(0, 1), (1, 2)], node_weights=[0.5, 1.25, 0.5])
+    found = Reference(2.0, 0.9, False, "highs", "1", 1.0, 1.0)
+    assert reference_solvers._whole("mds", graph, found).bound == 0.9
+    assert reference_solvers._whole("mds", replace(graph, node_weights=None), found).bound == 1.0

@@ -131,6 +131,7 @@ class Solver:
         """
         check_options(samples, step_factor, "ce", 1)
         graph, seed = self._as_graph(source), _next_seed(np.random.default_rng(seed))
+        check_weights(self.problem, [graph])
         check_fits(graph, self.requirement(graph, samples, split=False), self.device)
         return stream_steps(self.sampler, self.problem, graph, num_samples=samples, step_factor=step_factor, seed=seed)
 

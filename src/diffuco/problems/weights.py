@@ -56,6 +56,8 @@ def ignored_weights(problem: Problem, graph: Graph) -> str:
 
 def without_ignored_weights(problem: Problem, graph: Graph) -> Graph:
     """The graph with the weights that a problem knows, and no others."""
+    if not ignored_weights(problem, graph):
+        return graph
     return replace(
         graph,
         edge_weights=graph.edge_weights if problem.uses_edge_weights else None,
