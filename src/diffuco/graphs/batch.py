@@ -268,26 +268,24 @@ class DenseBatch(Batch):
         """Collect graphs on a device, padded to the largest or to `pad_to` nodes."""
         num_padded = pad_to or max((graph.num_nodes for graph in graphs), default=0)
         shape = (len(graphs), num_padded, num_padded)
-        adjacency = np.zeros(shape, dtype=np.bool_)
-        has_weights = any(graph.edge_weights is not None for graph in graphs)
-        weights = np.zeros(shape if has_weights else 0, dtype=np.float32)
-        for position, graph in enumerate(graphs):
-            u, v = graph.edges.T
-            adjacency[position, u, v] = adjacency[position, v, u] = True
-            if has_weights:
-                given = 1.0 if graph.edge_weights is None else graph.edge_weights
-                weights[position, u, v] = weights[position, v, u] = given
-        # 0 and 1 are exact in float16, which the tensor cores multiply at full speed.
         on_gpu = torch.device(device).type == "cuda"
-        dtype = torch.float16 if on_gpu else torch.float32
-        density = 2 * sum(graph.num_edges for graph in graphs) / max(1, adjacency.size)
+        # 0 and 1 are exact in float16, which the tensor cores multiply at full speed.
+        adjacency = torch.zeros(shape, dtype=torch.float16 if on_gpu else torch.float32, device=device)
+        cells = _edge_cells(graphs, num_padded, device)
+        adjacency.view(-1)[cells] = 1
+        weights = None
+        if any(graph.edge_weights is not None for graph in graphs):
+            weights = torch.zeros(shape, device=device)
+            given = [np.ones(g.num_edges) if g.edge_weights is None else g.edge_weights for g in graphs]
+            weights.view(-1)[cells] = torch.from_numpy(np.concatenate(given)).float().to(device)
+        density = cells.numel() / max(1, adjacency.numel())
         lists = None
         if on_gpu and density < LISTS_BELOW_DENSITY and ops.triton_works():
             lists = neighbor_lists(graphs, num_padded, device)
         return cls(
             torch.tensor([graph.num_nodes for graph in graphs], dtype=torch.int64, device=device),
-            torch.from_numpy(adjacency).to(device).to(dtype),
-            torch.from_numpy(weights).to(device) if has_weights else None,
+            adjacency,
+            weights,
             _node_weights(graphs, [num_padded] * len(graphs), device),
             lists,
             lists if density < WIDE_LISTS_BELOW_DENSITY else None,
@@ -395,6 +393,19 @@ def make_batch(graphs: Sequence[Graph], device: torch.device | str = "cpu") -> B
     dense_pays = on_gpu or (cells > 0 and entries / cells >= DENSE_ABOVE_DENSITY)
     kind = DenseBatch if dense_pays and 4 * largest**2 <= DENSE_BYTES_PER_GRAPH else SparseBatch
     return kind.from_graphs(graphs, device)
+
+
+def _edge_cells(graphs: Sequence[Graph], num_padded: int, device: torch.device | str) -> Tensor:
+    """Where the matrices of graphs, one after the other, have their edges and these turned round. [2, E].
+
+    Edges are far fewer than cells, so it is they that travel to the device.
+    """
+    edges = np.concatenate([np.empty((0, 2), dtype=np.int64), *(graph.edges for graph in graphs)])
+    u, v = torch.from_numpy(edges.astype(np.int32)).to(device).long().T
+    counts = torch.tensor([graph.num_edges for graph in graphs], dtype=torch.int64, device=device)
+    starts = torch.arange(len(graphs), device=device) * num_padded**2
+    first = starts.repeat_interleave(counts, output_size=len(edges))
+    return torch.stack([first + u * num_padded + v, first + v * num_padded + u])
 
 
 def _node_weights(graphs: Sequence[Graph], rows: Sequence[int], device: torch.device | str) -> Tensor | None:
