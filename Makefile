@@ -2,12 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PYTEST := $(BIN)/pytest
+INSTALL := $(PYTHON) -m venv .venv && $(BIN)/pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt --editable
 # A process of one thread on every core; one that has nothing left takes tests from another.
 PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 
 .PHONY: solve test test-slow check format docs gpu bench clean
 
-solve: .venv/installed  ## solve a bundled graph with a bundled model, print the result, write a picture
+solve: $(BIN)/diffuco  ## solve a bundled graph with a bundled model, print the result, write a picture
 	$(BIN)/diffuco solve mis examples/rb-small.clq --model mis-rb-small --plot solution.png
 
 test: .venv/installed  ## all tests and doctests that need neither a GPU nor much patience
@@ -39,8 +40,13 @@ bench: .venv/installed  ## speed on this machine
 	$(BIN)/python benchmarks/train_step.py mis-tiny
 
 .venv/installed: pyproject.toml constraints.txt
-	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt --editable '.[dev]'
+	@echo "installing diffuco and all that tests need into .venv: a few minutes"
+	$(INSTALL) '.[dev]'
+	touch $@
+
+$(BIN)/diffuco: pyproject.toml constraints.txt
+	@echo "installing diffuco into .venv: a minute or two"
+	$(INSTALL) '.[plot]'
 	touch $@
 
 clean:

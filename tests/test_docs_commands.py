@@ -24,6 +24,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 NOT_RUN = {
+    r"-m venv": "makes a place to install into",
     r"pip install": "installs from the network",
     r"make solve": "creates .venv and installs into it, then runs the first command of the README",
     r"make (test|check|format)": "runs this test",
