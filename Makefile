@@ -4,7 +4,7 @@ BIN := .venv/bin
 PYTEST := $(BIN)/pytest
 INSTALL := $(PYTHON) -m venv .venv && $(BIN)/pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt --editable
 # A process of one thread on every core; one that has nothing left takes tests from another.
-PARALLEL := -n auto --maxprocesses 8 --dist worksteal
+PARALLEL := -n logical --maxprocesses 8 --dist worksteal
 
 .PHONY: solve test test-slow check format docs gpu bench clean
 
