@@ -5,23 +5,18 @@ It computes what `Gnn` computes, within the rounding of its types, and gives the
 Legend: B graphs, N rows, P padded nodes per graph, S samples, F hidden features, L layers.
 """
 
-import math
 import weakref
-from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from diffuco.graphs.batch import Batch, DenseBatch
-from diffuco.model.gnn import Gnn, GnnConfig, node_inputs, weight_scale
+from diffuco.graphs.batch import Batch
+from diffuco.model.gnn import Gnn
+from diffuco.model.layout import Layout
+from diffuco.model.neighborhood import Neighborhood, neighborhood
 from diffuco.model.weights import FlatWeights
 from diffuco.ops import triton_gnn as kernels
-from diffuco.ops.triton_gnn_kernels import LAYER_MATRICES, LAYER_VECTORS
-
-LARGEST_SUM = 2048
-"""Neighbours whose messages are summed in float16 as they are: 225 was the largest sum over 100 in trained networks."""
 
 
 class FusedGnn:
@@ -64,176 +59,6 @@ class FusedGnn:
         if self._last is None or self._last[0]() is not batch:
             self._last = weakref.ref(batch), neighborhood(batch, self.config, self.dtype)
         return self._last[1]
-
-
-class Layout:
-    """How the kernels want the weights: in the order they read them, matrices as [in, out], norms folded."""
-
-    def __init__(self, model: Gnn) -> None:
-        at = FlatWeights.positions(model)
-        self.num_layers, self.num_hidden = model.config.num_layers, model.config.num_hidden
-        self.num_inputs = at["encode_node.weight"].shape[1] + 1 + model.config.num_steps
-        parts = [at["encode_node.weight"].T, at["encode_node.bias"], at["encode_step.weight"].T]
-        for layer in range(self.num_layers):
-            own = {name: at[f"layers.{layer}.{name}"] for name in _LAYER_NAMES}
-            first = own["node_mlp.0.weight"]
-            halves = first[:, : self.num_hidden].T, first[:, self.num_hidden :].T
-            parts += [own["message.weight"].T, own["skip.weight"].T, *halves, own["node_mlp.3.weight"].T]
-            parts += [own[name] for name in _LAYER_VECTORS]
-        parts += [at["head.0.weight"].T, at["head.3.weight"].T, *(at[f"head.{name}"] for name in _HEAD_VECTORS)]
-        self.order = torch.cat([part.reshape(-1) for part in parts]).to(next(model.parameters()).device)
-        self.first_layer = self.num_inputs * self.num_hidden
-        lines = LAYER_MATRICES.value * self.num_hidden + LAYER_VECTORS.value
-        self.layer_size = lines * self.num_hidden
-        self.head = self.first_layer + self.num_layers * self.layer_size
-
-    def mean_shares(self, packed: Tensor) -> Tensor:
-        """Of packed weights the vector that ends every layer: the share of the mean that GraphNorm removes. [L, F]."""
-        layers = packed[self.first_layer : self.head].view(self.num_layers, self.layer_size)
-        return layers[:, -self.num_hidden :]
-
-    def pack(self, vector: Tensor) -> Tensor:
-        """Arrange the flat weights, and fold the scale and shift of every norm into what follows it.
-
-        For y = (standard * scale + shift) W + bias that is the matrix scale * W and the bias shift W + bias. These are
-        plain torch operations, so that autograd leads the gradient of what is packed back to the weights.
-        """
-        size = self.num_hidden
-        ordered = vector.index_select(0, self.order)
-        sizes = [self.first_layer, self.num_layers * (5 * size + len(_LAYER_VECTORS)) * size]
-        encoder, layers, head = torch.split(ordered, [*sizes, len(ordered) - sum(sizes)])
-        layers = layers.view(self.num_layers, -1)
-        matrices = layers[:, : 5 * size**2].view(-1, 5, size, size)
-        first_bias, first_scale, first_shift, second_bias, scale, shift, mean_share, sum_scale, sum_shift = (
-            layers[:, 5 * size**2 :].view(-1, len(_LAYER_VECTORS), size).unbind(1)
-        )
-        # A layer's input has been through the norm of the layer before. Split and unbind where indexing would do: the
-        # backward pass of an index fills a tensor with zeros.
-        scales_before, last_scale = torch.split(scale, [self.num_layers - 1, 1])
-        shifts_before, last_shift = torch.split(shift, [self.num_layers - 1, 1])
-        scale_before = torch.cat([torch.ones_like(last_scale), scales_before])
-        shift_before = torch.cat([torch.zeros_like(last_shift), shifts_before])
-        matrices, moved = _fold(
-            matrices,
-            torch.cat([_thrice(scale_before), torch.stack([sum_scale, first_scale], 1)], 1),
-            torch.cat([_thrice(shift_before), torch.stack([sum_shift, first_shift], 1)], 1),
-        )
-        message, skip, first, first_of_sum, second = moved.unbind(1)
-        biases = [message, skip, first_bias + first + first_of_sum, second_bias + second]
-        layers = torch.cat([matrices.flatten(1), torch.stack([*biases, mean_share], 1).flatten(1)], 1)
-        head_matrices, vectors, bias = torch.split(head, [2 * size**2, len(head) - 2 * size**2 - 1, 1])
-        first_bias, first_scale, first_shift, second_bias, second_scale, second_shift, column = vectors.view(
-            -1, size
-        ).unbind()
-        matrices, moved = _fold(
-            head_matrices.view(2, size, size),
-            torch.cat([last_scale, first_scale[None]]),
-            torch.cat([last_shift, first_shift[None]]),
-        )
-        first, second = moved.unbind()
-        head_vectors = [first_bias + first, second_bias + second, second_scale * column]
-        head_bias = bias + (second_shift * column).sum()
-        return torch.cat([encoder, layers.flatten(), matrices.flatten(), *head_vectors, head_bias])
-
-
-def _thrice(rows: Tensor) -> Tensor:
-    """The same for a layer's first three matrices, which read its input. [L, F] -> [L, 3, F]."""
-    return rows[:, None].expand(-1, 3, -1)
-
-
-def _fold(matrices: Tensor, scale: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
-    """Scaled matrices, and what a shift before them adds to the bias after. [..., F, F], [..., F], [..., F]."""
-    return scale[..., None] * matrices, (shift[..., None, :] @ matrices)[..., 0, :]
-
-
-_LAYER_VECTORS = (
-    *("node_mlp.0.bias", "node_mlp.2.weight", "node_mlp.2.bias", "node_mlp.3.bias", "norm.weight", "norm.bias"),
-    *("message_norm.mean_scale", "message_norm.scale", "message_norm.shift"),
-)
-_LAYER_NAMES = (*_LAYER_VECTORS, "message.weight", "skip.weight", "node_mlp.0.weight", "node_mlp.3.weight")
-_HEAD_VECTORS = ("0.bias", "2.weight", "2.bias", "3.bias", "5.weight", "5.bias", "6.weight", "6.bias")
-
-
-@dataclass(frozen=True)
-class Neighborhood:
-    """What a batch's graphs are to the kernels."""
-
-    starts: Tensor
-    """[B] first row of each graph."""
-    sizes: Tensor
-    """[B] nodes of each graph."""
-    extents: Tensor
-    """[B] rows of each graph, padding included."""
-    largest: int
-    """Most rows of a graph."""
-    node_inputs: Tensor
-    """[N] node weights as the encoder sees them."""
-    sum: Callable[[Tensor, Tensor], None]
-    """Write the sum over each node's neighbours. [N, S, F] -> [N, S, F]."""
-    row_scale: Tensor
-    """[N] what such a sum still has to be multiplied with: 1 / sqrt(degree), or 1 where that was done."""
-    sum_gradient: Callable[[Tensor, Tensor], None]
-    """The transpose of `sum` but for the scale, for the gradient times `gradient_scale`. [N, S, F] -> [N, S, F]."""
-    gradient_scale: Tensor
-    """[N] the scale of the whole sum."""
-
-    def tiles(self, num_samples: int) -> kernels.Tiles:
-        """The work of the kernels for so many samples."""
-        return kernels.Tiles(self.starts, self.sizes, self.extents, self.largest, num_samples)
-
-    def repeated(self, times: int) -> "Neighborhood":
-        """The same graphs several times, one after the other; sums still take one time's rows."""
-        first_rows = torch.arange(times, device=self.starts.device)[:, None] * len(self.row_scale)
-        return replace(
-            self,
-            starts=(first_rows + self.starts).flatten(),
-            sizes=self.sizes.repeat(times),
-            extents=self.extents.repeat(times),
-            node_inputs=self.node_inputs.repeat(times),
-            row_scale=self.row_scale.repeat(times),
-            gradient_scale=self.gradient_scale.repeat(times),
-        )
-
-
-def neighborhood(batch: Batch, config: GnnConfig, dtype: torch.dtype) -> Neighborhood:
-    """Prepare a batch: dense matrices for the tensor cores, or neighbour lists where the batch has them."""
-    weighted = config.weighted
-    scale = weight_scale(batch) if weighted else torch.ones_like(batch.degrees)
-    per_degree = 1 / batch.degrees.clamp(min=1).sqrt()
-    seen = node_inputs(batch, config, scale if weighted else None)
-    inputs = torch.zeros_like(batch.degrees) if seen is None else seen
-    if batch.wide_lists is not None:
-        lists = batch.wide_lists if weighted else batch.wide_lists._replace(weights=None)
-        whole_scale = per_degree / scale
-        # Scaled before it is rounded: a hub's sum may be out of float16's range.
-        return Neighborhood(
-            *(batch.row_starts, batch.sizes, batch.extents, batch.largest, inputs),
-            sum=lambda values, out: kernels.neighbor_sum(lists, values, out, whole_scale),
-            row_scale=torch.ones_like(whole_scale),
-            sum_gradient=lambda values, out: kernels.neighbor_sum(lists, values, out),
-            gradient_scale=whole_scale,
-        )
-    assert isinstance(batch, DenseBatch)
-    if weighted and batch.weights is not None:
-        # Scaled before it is rounded: weights may be of any size.
-        matrix = (batch.weights / scale.view(batch.num_graphs, -1)[:, :1, None]).to(dtype)
-    else:
-        # A power of two keeps sums over very many neighbours in float16's range, and every digit.
-        factor = 2.0 ** -max(0, math.ceil(math.log2(max(1, batch.largest) / LARGEST_SUM)))
-        matrix, per_degree = batch.matrix(dtype), per_degree / (scale * factor)
-        matrix = matrix if factor == 1 else matrix * factor
-
-    def dense_sum(values: Tensor, out: Tensor) -> None:
-        columns = values[0].numel()
-        torch.bmm(matrix, values.view(*matrix.shape[:2], columns), out=out.view(*matrix.shape[:2], columns))
-
-    return Neighborhood(
-        *(batch.row_starts, batch.sizes, batch.extents, batch.largest, inputs),
-        sum=dense_sum,
-        row_scale=per_degree,
-        sum_gradient=dense_sum,
-        gradient_scale=per_degree,
-    )
 
 
 class Call(NamedTuple):

@@ -1,0 +1,146 @@
+"""What problems, the diffusion and the network see of many graphs.
+
+Legend: B graphs, N rows (nodes of all graphs, padding included where dense), P padded nodes per graph,
+S samples per graph, F features. States and probabilities are [N, S], features [N, S, F], per-graph values [B, S].
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from diffuco.graphs.graph import Graph
+from diffuco.ops.adjacency import NeighborLists
+
+LEAST_PENALTY = 2.0**-10
+"""What a node weighs at least in a penalty, relative to the heaviest: nodes may weigh nothing, penalties may not."""
+
+
+class Batch(ABC):
+    """What problems, the diffusion and the network see of a set of graphs."""
+
+    num_graphs: int
+    sizes: Tensor
+    """[B] nodes of each graph."""
+    degrees: Tensor
+    """[N] neighbours of each node, as float."""
+    node_weights: Tensor | None
+    """[N], NaN in graphs that have none, which `node_weights_or` fills; None where no graph has any."""
+    row_starts: Tensor
+    """[B] first row of each graph."""
+    extents: Tensor
+    """[B] rows of each graph, padding included."""
+    largest: int
+    """Rows of the largest graph, padding included."""
+    wide_lists: NeighborLists | None
+    """Lists of neighbours, where a GPU sums features faster over them than with matrices."""
+
+    @classmethod
+    @abstractmethod
+    def from_graphs(cls, graphs: Sequence[Graph], device: torch.device | str = "cpu") -> Self:
+        """Collect graphs on a device."""
+
+    @property
+    def num_rows(self) -> int:
+        """N: rows of every node tensor."""
+        return len(self.degrees)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the tensors live."""
+        return self.degrees.device
+
+    @abstractmethod
+    def neighbor_sum(self, values: Tensor, *, weighted: bool = False) -> Tensor:
+        """Sum over each node's neighbours, times the edge weights if asked. [N, ...] -> [N, ...]."""
+
+    @abstractmethod
+    def graph_sum(self, values: Tensor) -> Tensor:
+        """Sum over the nodes of each graph. [N, ...] -> [B, ...]."""
+
+    @abstractmethod
+    def spread(self, values: Tensor) -> Tensor:
+        """Give every node its graph's value. [B, ...] -> [N, ...]."""
+
+    @abstractmethod
+    def from_padded(self, values: Tensor) -> Tensor:
+        """Rows of these nodes from values laid out graph by graph, padded to P. [B, P, ...] -> [N, ...]."""
+
+    @abstractmethod
+    def squared_weight_sum(self) -> Tensor:
+        """Sum of the squared weights of each node's edges. [N]."""
+
+    @abstractmethod
+    def graph_max(self, values: Tensor) -> Tensor:
+        """Largest value of the nodes of each graph, at least 0. [N] -> [B]."""
+
+    @abstractmethod
+    def edge_max(self) -> Tensor:
+        """Largest weight of each node's edges, at least 0; the batch must have edge weights. [N]."""
+
+    @abstractmethod
+    def with_edge_weights_of(self, nodes: Tensor) -> "Batch":
+        """The same graphs, of which an edge weighs what the heavier of its ends does. [N] -> Batch."""
+
+    def node_weights_or(self, default: float) -> Tensor:
+        """Node weights, with what a problem takes nodes to weigh in graphs that have none. [N]."""
+        if self.node_weights is None:
+            return torch.full_like(self.degrees, default)
+        return self.node_weights.nan_to_num(default)
+
+    @cached_property
+    def heaviest(self) -> Tensor | None:
+        """Weight of the heaviest node of each graph, 1 where all weigh 0; None where no graph has weights. [B]."""
+        if self.node_weights is None:
+            return None
+        largest = self.graph_max(self.node_weights_or(1.0))
+        return torch.where(largest > 0, largest, 1.0)
+
+    @cached_property
+    def relative_weights(self) -> Tensor | None:
+        """Node weights over the heaviest of the graph; None where no graph has any. [N]."""
+        return None if self.heaviest is None else self.node_weights_or(1.0) / self.spread(self.heaviest)
+
+    @cached_property
+    def penalty_weights(self) -> Tensor | None:
+        """Relative weights rounded up to multiples of 2^-16, sums of which are exact in any order, and above 0. [N]."""
+        if self.relative_weights is None:
+            return None
+        return ((self.relative_weights * 2**16).ceil() / 2**16).clamp(min=LEAST_PENALTY)
+
+    @cached_property
+    def by_heavier_end(self) -> "Batch | None":
+        """The graphs with the larger penalty weight of its ends on every edge; None where no graph has node weights."""
+        return None if self.penalty_weights is None else self.with_edge_weights_of(self.penalty_weights)
+
+    @cached_property
+    def heaviest_around(self) -> Tensor | None:
+        """Largest penalty weight of each node and its neighbours; None where no graph has node weights. [N]."""
+        if self.penalty_weights is None or self.by_heavier_end is None:
+            return None
+        return torch.maximum(self.penalty_weights, self.by_heavier_end.edge_max())
+
+    def graph_mean(self, values: Tensor) -> Tensor:
+        """Mean over the nodes of each graph; 0 for a graph without nodes. [N, ...] -> [B, ...]."""
+        counts = self.sizes.clamp(min=1).to(values.dtype)
+        return self.graph_sum(values) / counts.view(-1, *[1] * (values.dim() - 1))
+
+    def split(self, values: Tensor) -> list[Tensor]:
+        """Cut a node tensor into one tensor per graph, without padding. [N, ...] -> B times [n, ...]."""
+        starts, sizes = self.row_starts.tolist(), self.sizes.tolist()
+        return [values[start : start + size] for start, size in zip(starts, sizes, strict=True)]
+
+
+def collect_node_weights(graphs: Sequence[Graph], rows: Sequence[int], device: torch.device | str) -> Tensor | None:
+    """Node weights of graphs that take so many rows each, NaN where there are none."""
+    if all(graph.node_weights is None for graph in graphs):
+        return None
+    parts = [np.full(count, np.nan, dtype=np.float32) for count in rows]
+    for part, graph in zip(parts, graphs, strict=True):
+        if graph.node_weights is not None:
+            part[: graph.num_nodes] = graph.node_weights
+    return torch.from_numpy(np.concatenate(parts)).to(device)

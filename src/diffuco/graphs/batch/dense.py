@@ -1,0 +1,175 @@
+"""Many graphs as padded matrices; padding is masked here and nowhere else."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from diffuco import ops
+from diffuco.graphs.batch.base import Batch, collect_node_weights
+from diffuco.graphs.graph import Graph
+from diffuco.ops.adjacency import NeighborLists
+
+LISTS_BELOW_DENSITY = 0.03
+"""On a GPU sums over neighbour lists beat float32 products below this share of possible edges."""
+WIDE_LISTS_BELOW_DENSITY = 0.005
+"""They beat even the tensor cores, which take float16 features, below this share."""
+
+
+class DenseBatch(Batch):
+    """Padded adjacency matrices: the neighbour sum is one batched matrix product, the fast path on a GPU."""
+
+    def __init__(
+        self,
+        sizes: Tensor,
+        adjacency: Tensor,
+        weights: Tensor | None,
+        node_weights: Tensor | None,
+        lists: NeighborLists | None = None,
+        wide_lists: NeighborLists | None = None,
+        degrees: Tensor | None = None,
+    ) -> None:
+        self.num_graphs, self.num_padded, _ = adjacency.shape
+        self.sizes = sizes
+        self.extents = torch.full_like(sizes, self.num_padded)
+        self.largest = self.num_padded
+        self.lists = lists
+        self.wide_lists = wide_lists
+        self._matrices: dict[tuple[torch.dtype, bool], Tensor] = {}
+        self.row_starts = torch.arange(self.num_graphs, device=sizes.device) * self.num_padded
+        self.adjacency = adjacency
+        self.weights = weights
+        self.node_weights = node_weights
+        self.degrees = adjacency.sum(2, dtype=torch.float32).view(-1) if degrees is None else degrees
+        self.mask = (torch.arange(self.num_padded, device=sizes.device) < sizes[:, None]).view(-1)
+
+    @classmethod
+    def from_graphs(
+        cls, graphs: Sequence[Graph], device: torch.device | str = "cpu", pad_to: int | None = None
+    ) -> "DenseBatch":
+        """Collect graphs on a device, padded to the largest or to `pad_to` nodes."""
+        num_padded = pad_to or max((graph.num_nodes for graph in graphs), default=0)
+        shape = (len(graphs), num_padded, num_padded)
+        on_gpu = torch.device(device).type == "cuda"
+        # 0 and 1 are exact in float16, which the tensor cores multiply at full speed.
+        adjacency = torch.zeros(shape, dtype=torch.float16 if on_gpu else torch.float32, device=device)
+        cells = _edge_cells(graphs, num_padded, device)
+        adjacency.view(-1)[cells] = 1
+        weights = None
+        if any(graph.edge_weights is not None for graph in graphs):
+            weights = torch.zeros(shape, device=device)
+            given = [np.ones(g.num_edges) if g.edge_weights is None else g.edge_weights for g in graphs]
+            weights.view(-1)[cells] = torch.from_numpy(np.concatenate(given)).float().to(device)
+        density = cells.numel() / max(1, adjacency.numel())
+        lists = None
+        if on_gpu and density < LISTS_BELOW_DENSITY and ops.triton_works():
+            lists = neighbor_lists(graphs, num_padded, device)
+        return cls(
+            torch.tensor([graph.num_nodes for graph in graphs], dtype=torch.int64, device=device),
+            adjacency,
+            weights,
+            collect_node_weights(graphs, [num_padded] * len(graphs), device),
+            lists,
+            lists if density < WIDE_LISTS_BELOW_DENSITY else None,
+        )
+
+    def select(self, graphs: Tensor, num_padded: int | None = None) -> "DenseBatch":
+        """The batch of some of these graphs, padded to fewer nodes if they allow it, without leaving the device."""
+        num_padded = num_padded or self.num_padded
+
+        def rows(values: Tensor) -> Tensor:
+            return values.view(self.num_graphs, -1)[graphs, :num_padded].flatten()
+
+        lists = None if self.lists is None else self.lists.select(graphs, num_padded)
+        return DenseBatch(
+            self.sizes[graphs],
+            self.adjacency[graphs, :num_padded, :num_padded],
+            None if self.weights is None else self.weights[graphs, :num_padded, :num_padded],
+            None if self.node_weights is None else rows(self.node_weights),
+            lists,
+            None if self.wide_lists is None else lists,
+            rows(self.degrees),
+        )
+
+    def neighbor_sum(self, values: Tensor, *, weighted: bool = False) -> Tensor:
+        """Sum over each node's neighbours, times the edge weights if asked. [N, ...] -> [N, ...]."""
+        if self.lists is not None:
+            return ops.list_neighbor_sum(values, self.lists if weighted else self.lists._replace(weights=None))
+        return ops.dense_neighbor_sum(values, self.matrix(values.dtype, weighted=weighted))
+
+    def matrix(self, dtype: torch.dtype, *, weighted: bool = False) -> Tensor:
+        """The adjacency, or the edge weights if asked and there are any, in a type of numbers. [B, P, P]."""
+        # Kept: the steps of a process ask again and again.
+        if (dtype, weighted) not in self._matrices:
+            matrix = self.weights if weighted and self.weights is not None else self.adjacency
+            self._matrices[dtype, weighted] = matrix.to(dtype)
+        return self._matrices[dtype, weighted]
+
+    def squared_weight_sum(self) -> Tensor:
+        """Sum of the squared weights of each node's edges. [N]."""
+        return self.degrees if self.weights is None else self.weights.square().sum(2).view(-1)
+
+    def graph_max(self, values: Tensor) -> Tensor:
+        """Largest value of the nodes of each graph, at least 0. [N] -> [B]."""
+        # With a column of zeros, as there may be no other.
+        padded = torch.where(self.mask, values, 0.0).view(self.num_graphs, self.num_padded)
+        return torch.cat([padded, padded.new_zeros(self.num_graphs, 1)], dim=1).amax(1)
+
+    def edge_max(self) -> Tensor:
+        """Largest weight of each node's edges, at least 0; the batch must have edge weights. [N]."""
+        assert self.weights is not None
+        return self.weights.amax(2).view(-1) if self.num_padded else self.degrees
+
+    def with_edge_weights_of(self, nodes: Tensor) -> "DenseBatch":
+        """The same graphs, of which an edge weighs what the heavier of its ends does. [N] -> Batch."""
+        ends = nodes.view(self.num_graphs, self.num_padded)
+        weights = torch.maximum(ends[:, :, None], ends[:, None]) * self.adjacency
+        return DenseBatch(self.sizes, self.adjacency, weights, None, degrees=self.degrees)
+
+    def graph_sum(self, values: Tensor) -> Tensor:
+        """Sum over the nodes of each graph. [N, ...] -> [B, ...]."""
+        # `where`, not a product: padding may hold anything, even NaN.
+        mask = self.mask.view(-1, *[1] * (values.dim() - 1))
+        masked = torch.where(mask, values, torch.zeros((), dtype=values.dtype, device=values.device))
+        return masked.view(self.num_graphs, self.num_padded, *values.shape[1:]).sum(1)
+
+    def spread(self, values: Tensor) -> Tensor:
+        """Give every node its graph's value. [B, ...] -> [N, ...]."""
+        wide = values[:, None].expand(self.num_graphs, self.num_padded, *values.shape[1:])
+        return wide.reshape(self.num_rows, *values.shape[1:])
+
+    def from_padded(self, values: Tensor) -> Tensor:
+        """Rows of these nodes from values laid out graph by graph, padded to P. [B, P, ...] -> [N, ...]."""
+        return values[:, : self.num_padded].flatten(0, 1)
+
+
+def neighbor_lists(graphs: Sequence[Graph], num_padded: int, device: torch.device | str = "cpu") -> NeighborLists:
+    """Lists of neighbours for node tensors with `num_padded` rows per graph."""
+    csrs = [graph.csr for graph in graphs]
+    first = np.cumsum([0, *(len(csr.indices) for csr in csrs)])
+    pointers = np.stack([np.pad(csr.indptr, (0, num_padded + 1 - len(csr.indptr)), mode="edge") for csr in csrs])
+    has_weights = any(graph.edge_weights is not None for graph in graphs)
+    weights = (
+        torch.from_numpy(np.concatenate([csr.weights for csr in csrs])).float().to(device) if has_weights else None
+    )
+    return NeighborLists(
+        torch.arange(len(graphs), device=device),
+        torch.from_numpy(pointers + first[:-1, None]).to(device),
+        torch.from_numpy(np.concatenate([csr.indices for csr in csrs]).astype(np.int32)).to(device),
+        weights,
+        num_padded,
+    )
+
+
+def _edge_cells(graphs: Sequence[Graph], num_padded: int, device: torch.device | str) -> Tensor:
+    """Where the matrices of graphs, one after the other, have their edges and these turned round. [2, E].
+
+    Edges are far fewer than cells, so it is they that travel to the device.
+    """
+    edges = np.concatenate([np.empty((0, 2), dtype=np.int64), *(graph.edges for graph in graphs)])
+    u, v = torch.from_numpy(edges.astype(np.int32)).to(device).long().T
+    counts = torch.tensor([graph.num_edges for graph in graphs], dtype=torch.int64, device=device)
+    starts = torch.arange(len(graphs), device=device) * num_padded**2
+    first = starts.repeat_interleave(counts, output_size=len(edges))
+    return torch.stack([first + u * num_padded + v, first + v * num_padded + u])
