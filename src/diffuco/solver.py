@@ -147,9 +147,9 @@ class Solver:
         best = torch.where(infeasible & ~infeasible.all(1, keepdim=True), torch.inf, energies).argmin(1).tolist()
         objectives = self.problem.objective(batch, states).tolist()
         for graph, x, index, energy, values in zip(
-            graphs, batch.split(states), best, energies.tolist(), objectives, strict=True
+            graphs, batch.split(states.bool().cpu()), best, energies.tolist(), objectives, strict=True
         ):
-            kept = x.cpu().numpy().astype(np.bool_)
+            kept = x.numpy().copy()  # so that no solution holds on to those of the whole batch
             name = self.checkpoint.name
             yield Solution(self.problem.name, graph, kept[:, index], kept, energy, values, name, seed, seconds, sweeps)
 
