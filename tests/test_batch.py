@@ -7,7 +7,8 @@ from torch.testing import assert_close
 
 import oracle
 from diffuco.errors import InputError
-from diffuco.graphs.batch import DenseBatch, SparseBatch, make_batch
+from diffuco.graphs.batch import DenseBatch, SparseBatch, dense, make_batch
+from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph, GraphWarning
 
 
@@ -143,3 +144,12 @@ def test_csr_lists_every_edge_from_both_ends():
     assert np.array_equal(matrix, matrix.T)
     assert np.array_equal(matrix[graph.edges[:, 0], graph.edges[:, 1]], graph.edge_weights)
     assert np.count_nonzero(matrix) == 2 * graph.num_edges
+
+
+def test_matrices_are_the_same_however_many_graphs_are_taken_at_once(monkeypatch):
+    graphs = get_dataset("qubo-tiny").graphs("train", 5)
+    whole = DenseBatch.from_graphs(graphs)
+    monkeypatch.setattr(dense, "GRAPHS_AT_ONCE", 2)
+    parts = DenseBatch.from_graphs(graphs)
+    assert torch.equal(whole.adjacency, parts.adjacency)
+    assert torch.equal(whole.weights, parts.weights)

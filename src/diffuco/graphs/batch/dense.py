@@ -15,6 +15,8 @@ LISTS_BELOW_DENSITY = 0.03
 """On a GPU sums over neighbour lists beat float32 products below this share of possible edges."""
 WIDE_LISTS_BELOW_DENSITY = 0.005
 """They beat even the tensor cores, which take float16 features, below this share."""
+GRAPHS_AT_ONCE = 256
+"""So that the places of edges take little memory beside the matrices, however many graphs a training set has."""
 
 
 class DenseBatch(Batch):
@@ -54,14 +56,16 @@ class DenseBatch(Batch):
         on_gpu = torch.device(device).type == "cuda"
         # 0 and 1 are exact in float16, which the tensor cores multiply at full speed.
         adjacency = torch.zeros(shape, dtype=torch.float16 if on_gpu else torch.float32, device=device)
-        cells = _edge_cells(graphs, num_padded, device)
-        adjacency.view(-1)[cells] = 1
-        weights = None
-        if any(graph.edge_weights is not None for graph in graphs):
-            weights = torch.zeros(shape, device=device)
-            given = [np.ones(g.num_edges) if g.edge_weights is None else g.edge_weights for g in graphs]
-            weights.view(-1)[cells] = torch.from_numpy(np.concatenate(given)).float().to(device)
-        density = cells.numel() / max(1, adjacency.numel())
+        has_weights = any(graph.edge_weights is not None for graph in graphs)
+        weights = torch.zeros(shape, device=device) if has_weights else None
+        for first in range(0, len(graphs), GRAPHS_AT_ONCE):
+            part = slice(first, first + GRAPHS_AT_ONCE)
+            cells = _edge_cells(graphs[part], num_padded, device)
+            adjacency[part].view(-1)[cells] = 1
+            if weights is not None:
+                given = [np.ones(g.num_edges) if g.edge_weights is None else g.edge_weights for g in graphs[part]]
+                weights[part].view(-1)[cells] = torch.from_numpy(np.concatenate(given)).float().to(device)
+        density = 2 * sum(graph.num_edges for graph in graphs) / max(1, adjacency.numel())
         lists = None
         if on_gpu and density < LISTS_BELOW_DENSITY and ops.triton_works():
             lists = neighbor_lists(graphs, num_padded, device)
