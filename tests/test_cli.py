@@ -357,3 +357,13 @@ def test_program_without_arguments_shows_help():
     _, _, commands = (done.stdout + done.stderr).partition("Commands:")
     assert commands.count("\n  ") >= 12
     assert "..." not in commands  # no line is cut off
+
+
+@pytest.mark.parametrize("given", ["", "ACTIVE"])
+def test_threads_wait_asleep_unless_the_user_says_otherwise(given):
+    script = "import os, sys; from diffuco.cli import main; main(['--version']); "
+    script += "assert 'torch' not in sys.modules; print(os.environ['OMP_WAIT_POLICY'])"
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    environment |= {"OMP_WAIT_POLICY": given} if given else {}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split()[-1] == (given or "PASSIVE")

@@ -52,6 +52,9 @@ for module in COMMANDS:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code: 0, 1 from `check`, 2 for bad input, 130 when interrupted."""
+    # Torch's threads wait for each other asleep, not spinning: where other work has one of the cores, spinning makes a
+    # solve take twenty times as long. Read when torch is imported, which no command has done yet.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if (sys.argv[1:] if arguments is None else list(arguments)) == ["--version"]:
         # Not an option of typer's: it would import pydantic before every command's help, and double its time.
         print(__version__)
