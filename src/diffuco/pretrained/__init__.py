@@ -24,8 +24,8 @@ LIKE_FACTOR = 2.0
 def list_models() -> list[dict[str, Any]]:
     """The cards of all shipped models: name, problem, what they were trained on, how well they do.
 
-    >>> [card["name"] for card in list_models() if card["problem"] == "mis"]
-    ['mis-rb-small', 'mis-rb-small-egn', 'mis-rb-small-egn-anneal']
+    >>> [card["name"] for card in list_models() if card["problem"] == "qubo"]
+    ['qubo-random']
     """
     return [read_card(FOLDER / f"{name}.safetensors") for name in _names()]
 
