@@ -67,8 +67,8 @@ def solve(
 ) -> None:
     """Find a good solution of each graph.
 
-    The method auto proves the optimum of a small graph where that takes a second, and else samples and refines with a
-    trained model, or anneals where samples do not pay. --model and the other options of models ask for the samples of a
+    The method auto proves the optimum of a small graph where that takes a second, and else anneals or, where that pays,
+    samples and refines with a trained model. --model and the other options of models ask for the samples of a
     model, of which the best is kept. Node weights in a file are weights of the set, edge weights those of the cut or
     QUBO; a problem says which it ignores. Every answer is checked independently of what found it; it is optimal only
     where that is said.

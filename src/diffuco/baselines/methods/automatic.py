@@ -33,9 +33,9 @@ WEIGHTED_CLIQUE_NODES = 200
 """Cliques with node weights are not for our own search; CP-SAT has a constraint for every missing edge."""
 EXACT_EDGES = 50_000
 MODEL_NODES = 500
-"""On a GPU, samples of a model are ahead of annealing on graphs of at least so many nodes ..."""
+"""Smallest graphs on which samples of a model are ahead of annealing, on a GPU and within `MODEL_S`."""
 MODEL_S = 0.01
-"""... and with no more than so many seconds a graph."""
+"""Most seconds a graph with which they are."""
 PATIENCE = 2
 """After so many graphs in a row that were not proven, the others are not tried."""
 
@@ -124,14 +124,18 @@ def _proven(problem: Problem, graphs: Sequence[Graph], seed: int, limit_s: float
 
 def _is_small(problem: Problem, graph: Graph) -> bool:
     limit = EXACT_NODES[problem.name]
-    if problem.name == "max-clique" and graph.node_weights is not None:
+    if problem.name == "max-clique" and not _is_for_clique_search(problem.name, graph):
         limit = min(limit, WEIGHTED_CLIQUE_NODES)
     return graph.num_nodes <= limit and graph.num_edges <= EXACT_EDGES
 
 
+def _is_for_clique_search(problem: str, graph: Graph) -> bool:
+    return problem == "max-clique" and graph.node_weights is None
+
+
 def _solve_exactly(problem: str, graph: Graph, limit_s: float) -> ExactResult | None:
     """By our own search for cliques, else by CP-SAT where it is installed and can take the weights."""
-    if problem == "max-clique" and graph.node_weights is None:
+    if _is_for_clique_search(problem, graph):
         return largest_clique(graph, time_limit_s=limit_s)
     if CpSat().missing():
         return None
@@ -142,7 +146,7 @@ def _solve_exactly(problem: str, graph: Graph, limit_s: float) -> ExactResult | 
 
 
 def _as_solution(problem: Problem, graph: Graph, seed: int, result: ExactResult) -> Solution:
-    name = "clique search" if problem.name == "max-clique" and graph.node_weights is None else CpSat.name
+    name = "clique search" if _is_for_clique_search(problem.name, graph) else CpSat.name
     energy = -result.objective if problem.sense == "max" else result.objective
     seconds = {"load": 0.0, "sample": result.seconds, "decode": 0.0}
     states: np.ndarray[tuple[int, int], np.dtype[np.bool_]] = result.chosen[:, None]
