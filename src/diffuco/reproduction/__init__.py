@@ -32,7 +32,7 @@ def _runs(items: Sequence[Item], options: Options) -> list[AblationRun]:
     runs = [run for item in items if item.runs is not None for run in item.runs(options.quick)]
     if not runs:
         raise InputError(f"{items[0].name} has no runs of its own; `diffuco train RECIPE` trains its models")
-    return runs
+    return sorted(runs, key=lambda run: run.seed)  # so that every figure has points when the first seed is done
 
 
 def reproduce(
