@@ -55,12 +55,12 @@ def max_clique_rb_small() -> TrainConfig:
 
 def max_cut_ba_small() -> TrainConfig:
     """Maximum cut on BA-small, the shipped model: minutes on one GPU."""
-    return replace(mis_rb_small(), problem="max-cut", dataset="ba-small", num_steps=6, anneal_epochs=60)
+    return replace(mis_rb_small(), problem="max-cut", dataset="ba-small", num_steps=6, anneal_epochs=120)
 
 
 def mds_ba_small() -> TrainConfig:
     """Minimum dominating set on BA-small, the shipped model: minutes on one GPU."""
-    return replace(max_cut_ba_small(), problem="mds", anneal_epochs=120)
+    return replace(max_cut_ba_small(), problem="mds")
 
 
 def mis_rb_large() -> TrainConfig:
@@ -99,7 +99,7 @@ def mvc_rb_200() -> TrainConfig:
 
 def max_cut_er() -> TrainConfig:
     """Maximum cut on the paper's graphs for Gset (App. B.1). Cuts vary by the root of the degree, up to 12."""
-    return replace(max_cut_ba_small(), dataset="er-200-500", start_temperature=0.5)
+    return replace(max_cut_ba_small(), dataset="er-200-500", start_temperature=0.5, anneal_epochs=60)
 
 
 def max_cut_gset() -> TrainConfig:
