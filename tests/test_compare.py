@@ -4,13 +4,16 @@ import json
 
 import numpy as np
 import pytest
+import torch
 
 from diffuco.baselines.comparison import Run, best_known, run_methods, summary
 from diffuco.baselines.methods import get_method
 from diffuco.baselines.methods.model import ModelMethod, PlainModelMethod
+from diffuco.baselines.references import stored_references
 from diffuco.cli import main
 from diffuco.errors import InputError
 from diffuco.graphs.datasets import get_dataset
+from diffuco.graphs.graph import Graph
 from diffuco.problems import get_problem
 from diffuco.solver import Solver
 
@@ -32,6 +35,35 @@ def test_the_model_is_refined_unless_it_is_the_plain_one():
         1000,
         0,
     ]
+
+
+@pytest.mark.parametrize(("limit_s", "drawn"), [(1e-6, [1]), (100.0, [1, 31])])
+def test_chains_start_from_as_many_samples_as_there_is_time_for(monkeypatch, limit_s, drawn):
+    method, counts, starts = ModelMethod(Solver("mis", device="cpu")), [], []
+
+    def draw(problem, batch, count, seeds):
+        counts.append(count)
+        return torch.rand(batch.num_rows, count, generator=torch.Generator().manual_seed(count)).round()
+
+    def keep_the_start(deadline, problem, batch, start, *rest):
+        starts.append(start())
+        return start()
+
+    monkeypatch.setattr(method, "_draw", draw)
+    monkeypatch.setattr("diffuco.baselines.methods.model.anneal_until", keep_the_start)
+    method.solve(get_problem("mis"), TINY, time_limit_s=limit_s)
+    assert counts == drawn
+    assert starts[0].shape[1] == 32
+    assert len(torch.unique(starts[0], dim=1).T) == sum(drawn)
+
+
+def test_a_model_with_a_time_limit_is_never_worse_than_its_samples():
+    method, problem = ModelMethod(Solver("mis", device="cpu")), get_problem("mis")
+    graphs = [*TINY, Graph.from_edges([], num_nodes=0)]
+    found = method.solve(problem, graphs, time_limit_s=0.2, seed=3)
+    assert all(solution.feasible and solution.model == method.solver.checkpoint.name for solution in found)
+    optima = [reference.objective for reference in stored_references("mis", TINY)]
+    assert [solution.objective for solution in found] == [*optima, 0]
 
 
 def test_methods_that_ignore_time_run_once_and_others_once_per_budget():

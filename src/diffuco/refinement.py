@@ -7,7 +7,7 @@ start included, and Conditional Expectation never raises an energy, so refined s
 Legend: B graphs, N rows of all graphs, S states per graph, K sweeps.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -31,6 +31,8 @@ class Schedule:
 
 TEMPERATURES = {"mis": 0.2, "mvc": 0.2, "max-clique": 2.0, "max-cut": 1.0, "mds": 0.2, "qubo": 1.0}
 """Of the first sweep, chosen on validation graphs (docs/log.md); a problem that is not listed starts at 0.2."""
+COOL_NODES = 500
+"""Graphs from which on samples do better from half of that temperature: they keep more of what they have."""
 NUM_SWEEPS = 1000
 MIN_SWEEPS = 100
 NODE_SWEEPS = 2**24
@@ -38,7 +40,7 @@ NODE_SWEEPS = 2**24
 
 
 def schedule_for(problem: Problem, num_nodes: int, num_sweeps: int | None = None) -> Schedule:
-    """How states of a graph of so many nodes are refined, for the sweeps given or those that suit its size.
+    """How random states of a graph of so many nodes are annealed, for the sweeps given or those that suit its size.
 
     >>> from diffuco.problems import get_problem
     >>> schedule_for(get_problem("mis"), 200), schedule_for(get_problem("max-cut"), 100_000)
@@ -47,6 +49,17 @@ def schedule_for(problem: Problem, num_nodes: int, num_sweeps: int | None = None
     if num_sweeps is None:
         num_sweeps = max(MIN_SWEEPS, min(NUM_SWEEPS, NODE_SWEEPS // max(1, num_nodes)))
     return Schedule(num_sweeps, TEMPERATURES.get(problem.name, TEMPERATURES["mis"]))
+
+
+def schedule_for_samples(problem: Problem, num_nodes: int, num_sweeps: int | None = None) -> Schedule:
+    """The same for samples of a model, which are near a minimum.
+
+    >>> from diffuco.problems import get_problem
+    >>> schedule_for_samples(get_problem("mis"), 200), schedule_for_samples(get_problem("mis"), 1000)
+    (Schedule(num_sweeps=1000, temperature=0.2), Schedule(num_sweeps=1000, temperature=0.1))
+    """
+    schedule = schedule_for(problem, num_nodes, num_sweeps)
+    return replace(schedule, temperature=schedule.temperature / 2) if num_nodes >= COOL_NODES else schedule
 
 
 def anneal(problem: Problem, batch: Batch, states: Tensor, schedule: Schedule, *, seed: int = 0) -> Tensor:

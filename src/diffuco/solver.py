@@ -26,7 +26,7 @@ from diffuco.model.weights import FlatWeights
 from diffuco.pretrained import default_model, load_model
 from diffuco.problems import Problem, check_weights, get_problem
 from diffuco.refinement import refine as refine_states
-from diffuco.refinement import schedule_for
+from diffuco.refinement import schedule_for_samples
 from diffuco.sampling import OnStep, Sampler
 from diffuco.solution import Solution
 from diffuco.streaming import StreamedStep, stream_steps
@@ -105,7 +105,7 @@ class Solver:
                 seeds=seeds,
                 on_step=on_step,
             )
-            schedule = schedule_for(self.problem, max(graph.num_nodes for graph in chosen), sweeps)
+            schedule = schedule_for_samples(self.problem, max(graph.num_nodes for graph in chosen), sweeps)
             started = now(self.device)
             if schedule.num_sweeps:
                 states = refine_states(self.problem, batch, states, schedule, seed=_next_seed(refining_seeds))

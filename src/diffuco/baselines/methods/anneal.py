@@ -7,6 +7,7 @@ Legend: N rows, S chains per graph.
 """
 
 import time
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -45,25 +46,41 @@ class FlipAnnealing(BatchedMethod):
     def anneal(self, problem: Problem, batch: Batch, generator: torch.Generator, deadline: Deadline) -> Tensor:
         """The best state of each chain, starting from coin flips. [N, S]."""
         suited = schedule_for(problem, batch.largest)
+        shape = (batch.num_rows, min(NUM_CHAINS, max(MIN_CHAINS, MAX_ROWS // max(1, batch.largest))))
+
+        def flip_coins() -> Tensor:
+            return torch.randint(2, shape, generator=generator, device=batch.device).float()
+
         if deadline.limit_s is None:
-            return _round(problem, batch, generator, suited)
-        best = _round(problem, batch, generator, Schedule(1, suited.temperature))
+            return _round(problem, batch, flip_coins(), suited, generator)
+        return anneal_until(deadline, problem, batch, flip_coins, suited.temperature, generator)
+
+
+def anneal_until(
+    deadline: Deadline,
+    problem: Problem,
+    batch: Batch,
+    start: Callable[[], Tensor],
+    temperature: float,
+    generator: torch.Generator,
+) -> Tensor:
+    """The best states of some rounds, each from what `start` returns and as long as the time allows. [N, S]."""
+    left_s = deadline.remaining_s
+    best = _round(problem, batch, start(), Schedule(1, temperature), generator)
+    finish(batch.device)
+    deadline = Deadline.after(left_s)  # compiling, which that sweep may have begun with, is no search
+    num_sweeps = FIRST_SWEEPS
+    while num_sweeps > 0:
+        started = time.perf_counter()
+        found = _round(problem, batch, start(), Schedule(num_sweeps, temperature), generator)
+        best = _better(problem, batch, best, found)
         finish(batch.device)
-        deadline = Deadline.after(deadline.limit_s)  # compiling, which that sweep may have begun with, is no search
-        num_sweeps = FIRST_SWEEPS
-        while num_sweeps > 0:
-            started = time.perf_counter()
-            found = _round(problem, batch, generator, Schedule(num_sweeps, suited.temperature))
-            best = _better(problem, batch, best, found)
-            finish(batch.device)
-            sweep_s = (time.perf_counter() - started) / num_sweeps
-            num_sweeps = min(MAX_SWEEPS, int(SHARE_OF_TIME * deadline.remaining_s / sweep_s))
-        return best
+        sweep_s = (time.perf_counter() - started) / num_sweeps
+        num_sweeps = min(MAX_SWEEPS, int(SHARE_OF_TIME * deadline.remaining_s / sweep_s))
+    return best
 
 
-def _round(problem: Problem, batch: Batch, generator: torch.Generator, schedule: Schedule) -> Tensor:
-    shape = (batch.num_rows, min(NUM_CHAINS, max(MIN_CHAINS, MAX_ROWS // max(1, batch.largest))))
-    start = torch.randint(2, shape, generator=generator, device=batch.device).float()
+def _round(problem: Problem, batch: Batch, start: Tensor, schedule: Schedule, generator: torch.Generator) -> Tensor:
     seed = int(torch.randint(2**62, (), generator=generator, device=batch.device))
     return anneal(problem, batch, start, schedule, seed=seed)
 
