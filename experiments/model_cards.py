@@ -5,6 +5,7 @@ usage: python experiments/model_cards.py
 
 import json
 import re
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -55,20 +56,22 @@ def page(cards: list[Card]) -> str:
 def results(cards: list[Card]) -> str:
     """The table of the README: models but the baselines whose gap is known, beside the paper's figure."""
     names = ("problem", "test graphs", "reference", "mean of the samples", "gap", "best of the samples")
-    names = (*names, "the paper's gap", "minutes of training")
+    names = (*names, "seeds", "the paper's gap", "minutes of training")
     rows = [f"| {' | '.join(names)} |", f"|{' --- |' * len(names)}"]
     for card in cards:
         found = measured(card)
         if found is None or not found.is_gap or card["model"]["num_steps"] == 1:
             continue
         first = card["evaluations"][0]
+        mean, best = (statistics.mean(record[name] for record in card["evaluations"]) for name in ("mean", "best"))
         cells = (
             get_problem(card["problem"]).title,
             f"{first['graphs']} {first['dataset']}",
             _reference(first),
-            f"{first['mean']:.2f}",
-            f"{found}{_share_of_edges(card, first['mean'])}",
-            f"{found.best_text}{_share_of_edges(card, first['best'])}",
+            f"{mean:.2f}",
+            f"{found}{_share_of_edges(card, mean)}",
+            f"{found.best_text}{_share_of_edges(card, best)}",
+            f"{found.num_seeds}",
             _paper(card["name"]),
             f"{card['minutes']:.1f}",
         )
