@@ -14,6 +14,7 @@ from diffuco.cli import main
 from diffuco.errors import InputError
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph
+from diffuco.pretrained import load_model
 from diffuco.problems import get_problem
 from diffuco.solver import Solver
 
@@ -110,6 +111,7 @@ def test_command_prints_writes_and_draws(tmp_path, capsys):
     assert record == json.loads((tmp_path / "gap.json").read_text())
     assert (tmp_path / "gap.png").stat().st_size > 10_000
     assert record["reference"] == "3 of 3 proven"
+    assert record["weights"] == load_model(record["model"]).digest
     names = [(run["method"], run["budget_s"]) for run in record["runs"]]
     assert names[:3] == [("diffuco", 0.05), ("diffuco", 0.2), ("diffuco-ce", 0.05)]
     assert names[4:] == [("greedy", None), ("cp-sat", 0.05), ("cp-sat", 0.2)]

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from diffuco.graphs.datasets import Dataset
     from diffuco.graphs.graph import Graph
     from diffuco.problems import Problem
+    from diffuco.solver import Solver
 
 METHODS_HELP = (
-    "Names with commas between them, as `diffuco methods` lists them; diffuco is the model as `diffuco solve --model` "
-    "uses it, diffuco-ce is it without refinement."
+    "Names with commas between them, as `diffuco methods` lists them; diffuco is a model whose samples are annealed "
+    "for the rest of the time, diffuco-ce is samples alone."
 )
 BUDGET_HELP = "Seconds per graph, with commas between them."
 NUM_TYPICAL = 8
@@ -76,7 +77,7 @@ def compare(
         make_folder(output.absolute().parent)
     place, target = pick_device(device), get_problem(problem)
     named = get_dataset(dataset)
-    chosen = _methods(methods, problem, model, named, device)
+    chosen, solver = _methods(methods, problem, model, named, device)
     graphs = named.graphs("test", count, progress=shows_progress())
     with progress_bar() as bar:
         task = bar.add_task("comparing", total=sum(len(_runs_of(method, budgets)) for method in chosen))
@@ -90,6 +91,8 @@ def compare(
         "problem": problem.value,
         "graphs": len(graphs),
         "reference": reference,
+        "model": solver and solver.checkpoint.name,
+        "weights": solver and solver.checkpoint.digest,
         "seed": seed,
         "hardware": hardware(place),
         "commit": source_commit(),
@@ -113,7 +116,10 @@ def _budgets(text: str) -> list[float]:
     return budgets
 
 
-def _methods(names: str, problem: str, model: str | None, dataset: "Dataset", device: str) -> "list[Method]":
+def _methods(
+    names: str, problem: str, model: str | None, dataset: "Dataset", device: str
+) -> "tuple[list[Method], Solver | None]":
+    """The methods, and the model that some of them share."""
     from diffuco.baselines.methods import get_method
     from diffuco.baselines.methods.model import ModelMethod, PlainModelMethod
     from diffuco.pretrained import choose_model
@@ -123,13 +129,13 @@ def _methods(names: str, problem: str, model: str | None, dataset: "Dataset", de
     asked = list(dict.fromkeys(part.strip() for part in names.split(",")))
     others = {name: get_method(name) for name in asked if name not in kinds}
     if len(others) == len(asked):
-        return list(others.values())
+        return list(others.values()), None
     if model is None:
         choice = choose_model(problem, dataset.graphs("test", NUM_TYPICAL))
         print_note(f"model {choice.name}, {choice.reason}")
         model = choice.name
     solver = Solver(problem, model, device=device)
-    return [others[name] if name in others else kinds[name](solver) for name in asked]
+    return [others[name] if name in others else kinds[name](solver) for name in asked], solver
 
 
 def _runs_of(method: "Method", budgets: "Sequence[float]") -> "Sequence[float | None]":
