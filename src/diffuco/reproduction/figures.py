@@ -65,15 +65,15 @@ def plot_ablation(rows: Sequence[Row], path: Path) -> None:
 
 
 def plot_likelihood(rows: Sequence[Row], path: Path) -> None:
-    """Fig. 3 right."""
+    """Fig. 3 right; the first step, before anything is learned, is thousands below and stands in the table."""
     curves = [
         Curve(
             f"{row['noise']} noise",
-            [point["x"] for point in row["ours"]["points"]],
-            [point["y"] for point in row["ours"]["points"]],
+            [point["x"] for point in row["ours"]["points"][1:]],
+            [point["y"] for point in row["ours"]["points"][1:]],
         )
         for row in rows
         if "ours" in row
     ]
-    title = "Samples under the forward process, MIS on RB-100"
+    title = "Samples under the forward process, MIS on RB-100, after the first step"
     plot_curves(curves, path, title=title, x_label="optimiser steps", y_label="log-likelihood, without constants")
