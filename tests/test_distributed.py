@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -49,6 +50,29 @@ def test_a_run_resumes_with_another_number_of_processes(tmp_path):
     train(CONFIG, tmp_path / "many", resume=True, max_minutes=0.0, progress=False)
     torchrun(3, tmp_path / "many", "--resume")
     assert_same_weights(tmp_path / "one", tmp_path / "many")
+
+
+THREADS = """
+import os, torch
+from diffuco.training.distributed import joined_group
+with joined_group("cpu") as group:
+    weights = torch.ones(3, requires_grad=True)
+    weights.grad = torch.ones(3)
+    torch.optim.RAdam([weights]).step()
+    group.add_up(weights.grad)
+names = [open(f"/proc/self/task/{task}/comm").read() for task in os.listdir("/proc/self/task")]
+assert not [name for name in names if "gloo" in name], names
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are listed on Linux")
+def test_no_thread_of_the_group_outlives_it(tmp_path):
+    # One that did would meet the end of the interpreter, which aborts the process once in some dozens of runs.
+    (tmp_path / "threads.py").write_text(THREADS)
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run([*launcher, str(tmp_path / "threads.py")], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(("length", "size"), [(7, 3), (30, 4), (5, 5), (2, 1)])

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 
 import torch
 from torch import Tensor
@@ -71,6 +72,9 @@ def joined_group(device: str) -> Iterator[Group]:
     if place == torch.device("cuda"):
         place = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(place)
+    # Functions of this module have the group of the moment as a default. Imported later, as optimisers do, they would
+    # keep it beyond its end, and its threads, alive while the interpreter shuts down, now and then abort the process.
+    import_module("torch.distributed.nn")
     dist.init_process_group("nccl" if place.type == "cuda" else "gloo")
     try:
         yield Group(place, dist.get_rank(), size)
