@@ -29,7 +29,8 @@ class Measured:
 
     def __str__(self) -> str:
         if self.is_gap:
-            return f"{100 * self.value:.2f} % ± {100 * self.error:.2f} %"
+            digits = 2 if 100 * self.error >= 0.005 else 3
+            return f"{100 * self.value:.{digits}f} % ± {100 * self.error:.{digits}f} %"
         return f"cuts {self.value:.4f} of the edges"
 
     @property
