@@ -6,7 +6,6 @@
 set -eu
 minutes=$1 processes=$2 out=${3:-}
 export PYTHONPATH=src OMP_NUM_THREADS=1
-. experiments/share_gpu.sh
 for share in $(seq "$processes"); do
     python3 -m diffuco reproduce all --train --share "$share/$processes" --max-minutes "$minutes" &
 done

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Trains models, some at a time on one GPU (one alone leaves it partly idle), and packs every run into OUT/RUN.tgz.
+# Trains models, some at a time, and packs every run into OUT/RUN.tgz. More than two at a time gain nothing on one GPU,
+# which a step keeps busy (docs/log.md); two, so that one may start while the other trains.
 # A run is a recipe, or a recipe and a seed: mis-rb-small:1 is trained in runs/mis-rb-small-seed1.
 # What was packed before and unpacked into runs/ is continued; what is finished is left alone.
 # usage: experiments/train_models.sh MINUTES PROCESSES OUT RECIPE[:SEED]...
@@ -7,7 +8,6 @@ set -u
 end=$((SECONDS + 60 * $1)) processes=$2 out=$3
 shift 3
 export PYTHONPATH=src OMP_NUM_THREADS=1
-. experiments/share_gpu.sh
 
 train_one() { # RECIPE[:SEED]
     local name=${1/:/-seed} seed=0 resume="" left=$((end - SECONDS))

@@ -58,7 +58,7 @@ def test_chains_start_from_as_many_samples_as_there_is_time_for(monkeypatch, lim
     assert len(torch.unique(starts[0], dim=1).T) == sum(drawn)
 
 
-def test_a_model_with_a_time_limit_is_never_worse_than_its_samples():
+def test_a_model_with_a_time_limit_solves_small_graphs_and_is_named():
     method, problem = ModelMethod(Solver("mis", device="cpu")), get_problem("mis")
     graphs = [*TINY, Graph.from_edges([], num_nodes=0)]
     found = method.solve(problem, graphs, time_limit_s=0.2, seed=3)
