@@ -50,12 +50,19 @@ def mvc_rb_small() -> TrainConfig:
 
 def max_clique_rb_small() -> TrainConfig:
     """Maximum clique on RB-small, the shipped model: minutes on one GPU."""
-    return replace(mis_rb_small(), problem="max-clique", anneal_epochs=100)
+    return replace(mis_rb_small(), problem="max-clique", anneal_epochs=100, num_random_features=0)
 
 
 def max_cut_ba_small() -> TrainConfig:
     """Maximum cut on BA-small, the shipped model: minutes on one GPU."""
-    return replace(mis_rb_small(), problem="max-cut", dataset="ba-small", num_steps=6, anneal_epochs=120)
+    return replace(
+        mis_rb_small(),
+        problem="max-cut",
+        dataset="ba-small",
+        num_steps=6,
+        anneal_epochs=120,
+        num_random_features=0,
+    )
 
 
 def mds_ba_small() -> TrainConfig:
@@ -270,7 +277,15 @@ def one_step(recipe: Callable[[], TrainConfig], *, anneal: bool) -> Callable[[],
     def make() -> TrainConfig:
         config = recipe()
         temperature = config.start_temperature if anneal else 0.0
-        return replace(config, num_steps=1, noise="annealed", start_temperature=temperature, anneal_epochs=60)
+        return replace(
+            config,
+            num_steps=1,
+            noise="annealed",
+            start_temperature=temperature,
+            anneal_epochs=60,
+            num_random_features=5,
+            start_from="",
+        )
 
     make.__name__ = f"{recipe.__name__}_egn{'_anneal' if anneal else ''}"
     make.__doc__ = f"The baseline {'EGN-Anneal' if anneal else 'EGN'} for {recipe.__name__.replace('_', '-')}."
