@@ -123,6 +123,14 @@ def test_a_model_serves_where_it_pays(monkeypatch, without_proofs):
     assert done[-1] == 2
 
 
+def test_command_says_what_a_proof_would_need(run, house, monkeypatch):
+    monkeypatch.setattr("diffuco.baselines.methods.cp_sat.find_spec", lambda _: None)
+    outcome = run("solve", "mis", house)
+    assert outcome.code == 0
+    assert "note: no proof was tried, for want of OR-tools; pip install 'diffuco[exact]'\n" in outcome.err
+    assert "proof" not in run("solve", "max-clique", house).err  # for which there is a search of our own
+
+
 def test_command_takes_it_unless_told_otherwise(run, house):
     outcome = run("solve", "mis", house)
     assert outcome.code == 0

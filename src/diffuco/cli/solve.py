@@ -143,7 +143,7 @@ def _title(problem: str, kind: str, records: list[dict[str, Any]]) -> str:
 
 def _explain(problem: str, solutions: list["Solution"], device: str, time_limit: float | None) -> None:
     """Say how the method auto found each solution, and why so."""
-    from diffuco.baselines.methods.automatic import searchers
+    from diffuco.baselines.methods.automatic import missing_proof, searchers
     from diffuco.devices import pick_device
     from diffuco.problems import get_problem
 
@@ -153,6 +153,9 @@ def _explain(problem: str, solutions: list["Solution"], device: str, time_limit:
     reasons += [f"solved by {name}: {why}" for name, why in plan]
     for reason, count in Counter(reasons).items():
         print_note(reason if len(solutions) == 1 else f"{count} of {len(solutions)} graphs {reason}")
+    missing = missing_proof(get_problem(problem), rest)
+    if missing:
+        print_note(f"no proof was tried, for want of {missing}")
 
 
 def _check_plot(inputs: Inputs, plot: Path | None) -> None:

@@ -55,19 +55,12 @@ def max_clique_rb_small() -> TrainConfig:
 
 def max_cut_ba_small() -> TrainConfig:
     """Maximum cut on BA-small, the shipped model: minutes on one GPU."""
-    return replace(
-        mis_rb_small(),
-        problem="max-cut",
-        dataset="ba-small",
-        num_steps=6,
-        anneal_epochs=120,
-        num_random_features=0,
-    )
+    return replace(mis_rb_small(), problem="max-cut", dataset="ba-small", num_steps=6, anneal_epochs=120)
 
 
 def mds_ba_small() -> TrainConfig:
     """Minimum dominating set on BA-small, the shipped model: minutes on one GPU."""
-    return replace(max_cut_ba_small(), problem="mds")
+    return replace(max_cut_ba_small(), problem="mds", num_random_features=0)
 
 
 def mis_rb_large() -> TrainConfig:
@@ -96,7 +89,8 @@ def max_cut_ba_large() -> TrainConfig:
 
 def mds_ba_large() -> TrainConfig:
     """Minimum dominating set on BA-large, from the model for smaller graphs: minutes on one GPU."""
-    return replace(max_cut_ba_large(), problem="mds", start_from="mds-ba-small", anneal_epochs=40)
+    large = replace(max_cut_ba_large(), problem="mds", start_from="mds-ba-small", anneal_epochs=40)
+    return replace(large, num_random_features=0)
 
 
 def mvc_rb_200() -> TrainConfig:

@@ -108,6 +108,13 @@ def searchers(
     return chosen
 
 
+def missing_proof(problem: Problem, graphs: Sequence[Graph]) -> str | None:
+    """What an exact solver of these graphs, which were not solved exactly, would need; None if it was there."""
+    if any(_is_small(problem, graph) and not _is_for_clique_search(problem.name, graph) for graph in graphs):
+        return CpSat().missing()
+    return None
+
+
 def _proven(problem: Problem, graphs: Sequence[Graph], seed: int, limit_s: float) -> Iterator[tuple[int, Solution]]:
     """Positions and optimal solutions of those graphs for which a proof takes no longer than this."""
     failures = 0
