@@ -55,6 +55,12 @@ def test_a_run_may_begin_with_the_weights_of_another(tmp_path):
         initial_model(replace(SHORT, start_from=path, num_layers=SHORT.num_layers + 1))
 
 
+@pytest.mark.parametrize("recipe", [name for name, make in RECIPES.items() if make().start_from])
+def test_recipes_begin_with_models_that_fit_them(recipe):
+    config = get_recipe(recipe)
+    assert initial_model(config).config == config.model
+
+
 def test_training_lowers_the_energy_of_samples(tmp_path):
     config = replace(SHORT, anneal_epochs=40, num_hidden=16, learning_rate=0.01, validate_every=10)
     summary = train(config, tmp_path, progress=False)

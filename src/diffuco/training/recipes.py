@@ -265,23 +265,25 @@ def qubo_tiny() -> TrainConfig:
 def one_step(recipe: Callable[[], TrainConfig], *, anneal: bool) -> Callable[[], TrainConfig]:
     """A baseline on a recipe's problem and graphs: a mean-field network that decides in one step.
 
-    EGN (Sec. 4.2) minimises the energy alone, EGN-Anneal (Sec. 4.3) the free energy at a falling temperature.
+    EGN (Sec. 4.2) minimises the energy alone, EGN-Anneal (Sec. 4.3) the free energy at a falling temperature. Where the
+    recipe starts from a model for smaller graphs, so does the baseline, from that model's own baseline.
     """
+
+    suffix = "egn-anneal" if anneal else "egn"
 
     def make() -> TrainConfig:
         config = recipe()
-        temperature = config.start_temperature if anneal else 0.0
         return replace(
             config,
             num_steps=1,
             noise="annealed",
-            start_temperature=temperature,
+            start_temperature=config.start_temperature if anneal else 0.0,
             anneal_epochs=60,
             num_random_features=5,
-            start_from="",
+            start_from=f"{config.start_from}-{suffix}" if config.start_from else "",
         )
 
-    make.__name__ = f"{recipe.__name__}_egn{'_anneal' if anneal else ''}"
+    make.__name__ = f"{recipe.__name__}_{suffix.replace('-', '_')}"
     make.__doc__ = f"The baseline {'EGN-Anneal' if anneal else 'EGN'} for {recipe.__name__.replace('_', '-')}."
     return make
 
