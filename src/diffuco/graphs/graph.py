@@ -124,10 +124,13 @@ class Graph:
     @cached_property
     def csr(self) -> Csr:
         """Symmetric adjacency in compressed rows, with weight 1 where the graph has no edge weights."""
-        sources = np.concatenate([self.edges[:, 0], self.edges[:, 1]])
-        targets = np.concatenate([self.edges[:, 1], self.edges[:, 0]])
+        # Edges are in order, so a stable sort by source leaves the targets of each in order too: first those below it.
+        u, v = self.edges.T
+        sources, targets = np.concatenate([v, u]), np.concatenate([u, v])
+        if self.num_nodes < 2**15:
+            sources = sources.astype(np.int16)  # which numpy sorts in linear time
+        order = np.argsort(sources, kind="stable")
         weights = np.ones(self.num_edges) if self.edge_weights is None else self.edge_weights
-        order = np.lexsort((targets, sources))
         indptr = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.degrees)])
         return Csr(indptr, targets[order], np.concatenate([weights, weights])[order])
 

@@ -140,9 +140,9 @@ def best_solutions(
     objectives = problem.objective(batch, states).tolist()
     best = energies.argmin(1).tolist()
     for graph, x, index, energy, values in zip(
-        graphs, batch.split(states), best, energies.tolist(), objectives, strict=True
+        graphs, batch.split(states.bool().cpu()), best, energies.tolist(), objectives, strict=True
     ):
-        kept = x.cpu().numpy().astype(np.bool_)
+        kept = x.numpy().copy()  # so that no solution holds on to those of the whole batch
         yield Solution(problem.name, graph, kept[:, index], kept, energy, values, name, seed, seconds)
 
 

@@ -169,10 +169,12 @@ def neighbor_lists(graphs: Sequence[Graph], num_padded: int, device: torch.devic
 def _edge_cells(graphs: Sequence[Graph], num_padded: int, device: torch.device | str) -> Tensor:
     """Where the matrices of graphs, one after the other, have their edges and these turned round. [2, E].
 
-    Edges are far fewer than cells, so it is they that travel to the device.
+    Edges are far fewer than cells, so it is they that travel to the device, in as few bytes as hold them.
     """
-    edges = np.concatenate([np.empty((0, 2), dtype=np.int64), *(graph.edges for graph in graphs)])
-    u, v = torch.from_numpy(edges.astype(np.int32)).to(device).long().T
+    narrow = np.int16 if num_padded < 2**15 else np.int32
+    none = np.empty((0, 2), dtype=narrow)
+    edges = np.concatenate([none, *(graph.edges for graph in graphs)], dtype=narrow, casting="unsafe")
+    u, v = torch.from_numpy(edges).to(device).long().T
     counts = torch.tensor([graph.num_edges for graph in graphs], dtype=torch.int64, device=device)
     starts = torch.arange(len(graphs), device=device) * num_padded**2
     first = starts.repeat_interleave(counts, output_size=len(edges))
