@@ -22,7 +22,7 @@ from diffuco.model import Checkpoint, Gnn, GnnConfig
 from diffuco.pretrained import Choice
 from diffuco.problems import all_problems, get_problem, without_ignored_weights
 from diffuco.sampling import evaluation_steps, sample_steps
-from diffuco.solver import Solver
+from diffuco.solver import Solver, best_solutions
 from diffuco.verification import verify
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -71,12 +71,11 @@ def test_an_infeasible_answer_says_so():
 
 
 def test_the_best_feasible_sample_is_kept():
-    graph = Graph.from_edges([(0, 1)], num_nodes=3)
-    solver = Solver("mis", untrained("mis"), device="cpu")
+    graph, problem = Graph.from_edges([(0, 1)], num_nodes=3), get_problem("mis")
     states = torch.tensor([[1.0, 0.0, 1.0], [1.0, 0.0, 0.0], [1.0, 1.0, 1.0]])  # energies -1.99, -1, -2
-    (best,) = solver._best([graph], make_batch([graph]), states, {}, 0)
+    (best,) = best_solutions("", problem, [graph], make_batch([graph]), states, 0, {})
     assert best.nodes == [0, 2]
-    (only_infeasible,) = solver._best([graph], make_batch([graph]), states[:, :1], {}, 0)
+    (only_infeasible,) = best_solutions("", problem, [graph], make_batch([graph]), states[:, :1], 0, {})
     assert not only_infeasible.feasible
 
 

@@ -111,7 +111,8 @@ class Solver:
                 states = refine_states(self.problem, batch, states, schedule, seed=_next_seed(refining_seeds))
             seconds["refine"] = now(self.device) - started
             share = {"load": self.load_seconds / len(graphs)} | {k: v / len(chosen) for k, v in seconds.items()}
-            found = self._best(chosen, batch, states, share, seed, schedule.num_sweeps)
+            name = self.checkpoint.name
+            found = best_solutions(name, self.problem, chosen, batch, states, seed, share, schedule.num_sweeps)
             solutions |= dict(zip(positions, found, strict=True))
             if on_solved:
                 on_solved(len(solutions))
@@ -137,21 +138,6 @@ class Solver:
 
     def _as_graph(self, source: object) -> Graph:
         return qubo_as_graph(source) if self.problem.name == "qubo" else as_graph(source)
-
-    def _best(
-        self, graphs: list[Graph], batch: Batch, states: Tensor, seconds: dict[str, float], seed: int, sweeps: int = 0
-    ) -> Iterator[Solution]:
-        """Of every graph, the feasible sample of lowest energy, or the lowest of all where none is feasible."""
-        energies = self.problem.energy(batch, states)  # [B, S]
-        infeasible = self.problem.violations(batch, states) > 0.5
-        best = torch.where(infeasible & ~infeasible.all(1, keepdim=True), torch.inf, energies).argmin(1).tolist()
-        objectives = self.problem.objective(batch, states).tolist()
-        for graph, x, index, energy, values in zip(
-            graphs, batch.split(states.bool().cpu()), best, energies.tolist(), objectives, strict=True
-        ):
-            kept = x.numpy().copy()  # so that no solution holds on to those of the whole batch
-            name = self.checkpoint.name
-            yield Solution(self.problem.name, graph, kept[:, index], kept, energy, values, name, seed, seconds, sweeps)
 
     def requirement(self, graph: Graph, samples: int = 8, *, split: bool = True) -> Requirement:
         """The memory that solving a graph will take, and how its samples are split to keep it low."""
@@ -184,6 +170,31 @@ def draw_solutions(
     else:
         decoded = torch.cat([part.states for part in parts], dim=1)
     return decoded, {"sample": sampled - started, "decode": now(batch.device) - sampled}
+
+
+def best_solutions(
+    name: str,
+    problem: Problem,
+    graphs: Sequence[Graph],
+    batch: Batch,
+    states: Tensor,
+    seed: int,
+    seconds: dict[str, float],
+    sweeps: int = 0,
+) -> Iterator[Solution]:
+    """Of every graph, the feasible state of lowest energy, or the lowest of all where none is feasible. [N, S].
+
+    `name` is the model or method that found them.
+    """
+    energies = problem.energy(batch, states)  # [B, S]
+    infeasible = problem.violations(batch, states) > 0.5
+    best = torch.where(infeasible & ~infeasible.all(1, keepdim=True), torch.inf, energies).argmin(1).tolist()
+    objectives = problem.objective(batch, states).tolist()
+    for graph, x, index, energy, values in zip(
+        graphs, batch.split(states.bool().cpu()), best, energies.tolist(), objectives, strict=True
+    ):
+        kept = x.numpy().copy()  # so that no solution holds on to those of the whole batch
+        yield Solution(problem.name, graph, kept[:, index], kept, energy, values, name, seed, seconds, sweeps)
 
 
 def check_options(samples: int, step_factor: int, decode: str, token_size: int, refine: int | None = None) -> None:

@@ -6,21 +6,21 @@ examples/custom_method.py.
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from diffuco.decoding import conditional_expectation
 from diffuco.errors import InputError
-from diffuco.graphs.batch import Batch, make_batch
+from diffuco.graphs.batch import make_batch
 from diffuco.graphs.graph import Graph
 from diffuco.problems import Problem, all_problems
 from diffuco.solution import Solution
+from diffuco.solver import best_solutions
 
 ALL_PROBLEMS = tuple(problem.name for problem in all_problems())
 
@@ -124,26 +124,6 @@ class GraphByGraph(Method):
             if on_solved:
                 on_solved(len(solutions))
         return solutions
-
-
-def best_solutions(
-    name: str,
-    problem: Problem,
-    graphs: Sequence[Graph],
-    batch: Batch,
-    states: Tensor,
-    seed: int,
-    seconds: dict[str, float],
-) -> Iterator[Solution]:
-    """Of every graph of a batch, the state of lowest energy as a solution; states must be feasible. [N, S]."""
-    energies = problem.energy(batch, states)  # [B, S]
-    objectives = problem.objective(batch, states).tolist()
-    best = energies.argmin(1).tolist()
-    for graph, x, index, energy, values in zip(
-        graphs, batch.split(states.bool().cpu()), best, energies.tolist(), objectives, strict=True
-    ):
-        kept = x.numpy().copy()  # so that no solution holds on to those of the whole batch
-        yield Solution(problem.name, graph, kept[:, index], kept, energy, values, name, seed, seconds)
 
 
 def repair(problem: Problem, graph: Graph, states: NDArray[np.bool_]) -> NDArray[np.bool_]:

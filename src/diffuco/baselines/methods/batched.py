@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from diffuco.baselines.methods.base import Deadline, Method, best_solutions
+from diffuco.baselines.methods.base import Deadline, Method
 from diffuco.decoding import conditional_expectation
 from diffuco.devices import finish
 from diffuco.graphs.batch import Batch, make_batch
@@ -17,6 +17,7 @@ from diffuco.graphs.graph import Graph
 from diffuco.graphs.grouping import batches_by_size
 from diffuco.problems import Problem
 from diffuco.solution import Solution
+from diffuco.solver import best_solutions
 
 ROWS_PER_BATCH = {"cpu": 2**16, "cuda": 2**24}
 """Nodes times states of the graphs that are annealed together: what fits a CPU's cache, what keeps a GPU busy."""
