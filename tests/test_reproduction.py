@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,7 +18,7 @@ from diffuco.model import Gnn, GnnConfig, save_checkpoint
 from diffuco.problems import get_problem
 from diffuco.reproduction import ITEMS, Options, ablations, curves, gset, rendering, reproduce, show, workspace
 from diffuco.reproduction.ablations import AblationRun
-from diffuco.reproduction.benchmarks import TABLE_1, TABLE_3, TABLE_6, Benchmark, table_tasks
+from diffuco.reproduction.benchmarks import TABLE_1, TABLE_3, TABLE_6, Benchmark, departures, table_tasks
 from diffuco.reproduction.measurement import Measurement, measure_model, summary
 from diffuco.reproduction.n_query import query_tasks
 from diffuco.reproduction.records import Task, read_rows, run_tasks
@@ -146,6 +146,16 @@ def test_every_benchmark_has_its_recipes_and_the_papers_row():
         assert RECIPES[benchmark.recipe]().dataset == benchmark.dataset
         assert benchmark.name in N_QUERY
     assert {recipe for recipe, _ in curves.RATIO_MODELS.values()} | set(gset.MODELS.values()) <= RECIPES.keys()
+
+
+def test_a_row_names_what_departs_from_its_recipe():
+    faithful = asdict(RECIPES["mis-rb-small-paper"]())
+    assert departures("mis-rb-small-paper", {"training": faithful | {"seed": 2}}) == {}
+    changed = departures("mis-rb-small-paper", {"training": faithful | {"anneal_epochs": 200}})
+    assert changed == {"anneal_epochs": 200}
+    ours = {"mean": 19.0, "error": 0.1, "graphs": 500, "samples": 8, "seeds": 1, "models": ["m"], "changed": changed}
+    row = {"benchmark": "MIS", "method": "DiffUCO, the paper's recipe", "kind": "UL", "ours": ours}
+    assert "| 500 x 8, 1, anneal_epochs = 200 |" in rendering.benchmark_table([row])
 
 
 def test_methods_are_those_asked_for_that_solve_the_problem(runs):

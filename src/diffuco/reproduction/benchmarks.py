@@ -1,7 +1,7 @@
 """Tables of means on test sets: Tables 1 and 3, and models on graphs larger than those they learned from (Table 6)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from diffuco.reproduction.measurement import about_models, measure_method, measu
 from diffuco.reproduction.records import Row, Task
 from diffuco.reproduction.reported import CE, CE_ST, RAW, Reported
 from diffuco.reproduction.workspace import Workspace
+from diffuco.training.recipes import RECIPES, get_recipe
 
 TOKEN_SIZES = {RAW: 0, CE: 1, CE_ST: 8}
 """The variants of the paper's method by the size of the tokens that are decoded at once; 0: not decoded."""
@@ -154,8 +155,17 @@ def _model(benchmark: Benchmark, space: Workspace, recipe: str, token_size: int,
     settings: dict[str, Any] = {"step_factor": step_factor, "token_size": token_size, "seed": space.options.seed}
     runs = [measure_model(solver, graphs, samples=space.samples, **settings) for solver in solvers]
     about = about_models(solvers) | {"steps": step_factor * solvers[0].checkpoint.model.config.num_steps}
+    about["changed"] = departures(recipe, solvers[0].checkpoint.card)
     references = space.references(benchmark.problem, benchmark.dataset, count)
     return about | settings | summary(solvers[0].problem, graphs, references, runs)
+
+
+def departures(recipe: str, card: dict[str, Any]) -> dict[str, Any]:
+    """Settings with which a model was trained otherwise than its recipe has it, but for the seed."""
+    if recipe not in RECIPES:
+        return {}
+    meant = asdict(get_recipe(recipe)) | {"seed": None}
+    return {name: value for name, value in card.get("training", {}).items() if meant.get(name) not in (None, value)}
 
 
 MIS_RB_SMALL = Benchmark(

@@ -40,8 +40,8 @@ SCORES = (
     "where there are several; 3 times the training's diffusion steps. The paper's gap is that between its means, "
     "ours is the mean over graphs to the stored reference. Errors are standard errors, over seeds or, with one "
     "model, over graphs. Seconds are those of one sample of a graph, sampling and decoding, without loading (App. "
-    "C.7); of other methods, of an answer; of the reference, where it was found. (r): as reported in the paper, "
-    "not run here."
+    "C.7); of other methods, of an answer; of the reference, where it was found. A setting behind the number of models "
+    "is one that differs from the recipe. (r): as reported in the paper, not run here."
 )
 
 ITEMS: dict[str, Item] = {

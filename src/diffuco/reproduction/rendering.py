@@ -227,7 +227,8 @@ def _counts(numbers: Row | None) -> str:
     samples = f" x {numbers['samples']}" if numbers.get("samples", 1) > 1 else ""
     models = f", {numbers['seeds']}" if "models" in numbers else ""
     proven = f", {numbers['proven']} proven by {', '.join(numbers['solvers'])}" if "solvers" in numbers else ""
-    return f"{numbers['graphs']}{samples}{models}{proven}"
+    changed = "".join(f", {name} = {value}" for name, value in numbers.get("changed", {}).items())
+    return f"{numbers['graphs']}{samples}{models}{proven}{changed}"
 
 
 def _points(row: Row, side: str) -> list[Row]:
