@@ -32,7 +32,7 @@ class Schedule:
 TEMPERATURES = {"mis": 0.2, "mvc": 0.2, "max-clique": 2.0, "max-cut": 1.0, "mds": 0.2, "qubo": 1.0}
 """Of the first sweep, chosen on validation graphs (docs/log.md); a problem that is not listed starts at 0.2."""
 COOL_NODES = 500
-"""Size from which on samples do better from half of that temperature: they keep more of what they have."""
+"""Size from which on samples do better from half of that temperature (docs/log.md): they keep more of themselves."""
 NUM_SWEEPS = 1000
 MIN_SWEEPS = 100
 NODE_SWEEPS = 2**24
