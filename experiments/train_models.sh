@@ -3,7 +3,7 @@
 # which a step keeps busy (docs/log.md); two, so that one may start while the other trains.
 # A run is a recipe, or a recipe and a seed: mis-rb-small:1 is trained in runs/mis-rb-small-seed1.
 # What was packed before and unpacked into runs/ is continued; what is finished is left alone.
-# usage: experiments/train_models.sh MINUTES PROCESSES OUT RECIPE[:SEED]...
+# usage: experiments/train_models.sh MINUTES PROCESSES OUT RECIPE[:SEED]...     (whole minutes)
 set -u
 end=$((SECONDS + 60 * $1)) processes=$2 out=$3
 shift 3

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import scipy.sparse
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -133,6 +134,19 @@ def test_edges_are_cleaned_with_a_warning():
 def test_graphs_that_make_no_sense_are_refused(call):
     with pytest.raises(InputError):
         call()
+
+
+@pytest.mark.parametrize("num_nodes", [50, 2**15 - 1, 2**15, 2**16 + 1])
+def test_csr_is_that_of_scipy_for_any_size_of_indices(num_nodes):
+    random = np.random.default_rng(0)
+    ends = np.unique(np.sort(random.choice(num_nodes, (400, 2)), axis=1), axis=0)
+    ends = ends[ends[:, 0] != ends[:, 1]]
+    graph = Graph.from_edges(ends, num_nodes, edge_weights=random.random(len(ends)))
+    (u, v), shape = graph.edges.T, (num_nodes, num_nodes)
+    upper = scipy.sparse.coo_array((graph.edge_weights, (u, v)), shape=shape)
+    expected = scipy.sparse.csr_array(upper + upper.T)
+    expected.sort_indices()
+    assert all(map(np.array_equal, graph.csr, (expected.indptr, expected.indices, expected.data)))
 
 
 def test_csr_lists_every_edge_from_both_ends():

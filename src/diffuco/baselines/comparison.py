@@ -49,9 +49,9 @@ def run_methods(
     for method in methods:
         # What is compiled or loaded at the first call is not part of solving. The largest graph decides on the kernels;
         # on a GPU the shape of the batch does too, and the number of samples, which grows with the budget.
-        on_gpu = torch.device(device).type == "cuda"
-        warm_up = graphs if on_gpu else [max(graphs, key=lambda graph: graph.num_nodes)]
-        warm_up_s = max(budgets_s) if on_gpu else min(budgets_s)
+        warm_up, warm_up_s = [max(graphs, key=lambda graph: graph.num_nodes)], min(budgets_s)
+        if torch.device(device).type == "cuda":
+            warm_up, warm_up_s = list(graphs), max(budgets_s)
         method.solve(problem, warm_up, seed=seed, device=device, time_limit_s=warm_up_s)
         for budget_s in budgets_s if method.time_limit != "ignored" else (None,):
             started = time.perf_counter()

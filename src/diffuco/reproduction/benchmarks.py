@@ -162,10 +162,9 @@ def _model(benchmark: Benchmark, space: Workspace, recipe: str, token_size: int,
 
 def departures(recipe: str, card: dict[str, Any]) -> dict[str, Any]:
     """Settings with which a model was trained otherwise than its recipe has it, but for the seed."""
-    if recipe not in RECIPES:
-        return {}
-    meant = asdict(get_recipe(recipe)) | {"seed": None}
-    return {name: value for name, value in card.get("training", {}).items() if meant.get(name) not in (None, value)}
+    meant = asdict(get_recipe(recipe)) if recipe in RECIPES else {}
+    trained = card.get("training", {})
+    return {name: value for name, value in trained.items() if name != "seed" and meant.get(name, value) != value}
 
 
 MIS_RB_SMALL = Benchmark(

@@ -89,8 +89,9 @@ def max_cut_ba_large() -> TrainConfig:
 
 def mds_ba_large() -> TrainConfig:
     """Minimum dominating set on BA-large, from the model for smaller graphs: minutes on one GPU."""
-    large = replace(max_cut_ba_large(), problem="mds", start_from="mds-ba-small", anneal_epochs=40)
-    return replace(large, num_random_features=0)
+    return replace(
+        max_cut_ba_large(), problem="mds", start_from="mds-ba-small", anneal_epochs=40, num_random_features=0
+    )
 
 
 def mvc_rb_200() -> TrainConfig:
