@@ -267,18 +267,32 @@ def test_gset_deviations_are_means_over_the_graphs_of_a_group(runs, gset_folder,
     space = quick(runs, graphs=gset_folder, count=2)
     rows = measured(gset.gset_tasks(space, groups))
     ours = rows["DiffUCO: CE-ST8 | 800"]["ours"]
-    assert ours["deviation"] == 750 - np.mean(list(ours["cuts"].values()))
-    assert ours["samples"] == (2, 2)
+    (of_model,) = ours["by_model"]
+    assert ours["deviation"] == of_model["deviation"] == 750 - np.mean(list(of_model["cuts"].values()))
+    assert of_model["samples"] == [2, 2]
     assert rows["Greedy | 800"]["paper"]["deviation"] == 411.44
     ticks = itertools.count()
     monkeypatch.setattr(gset, "time", SimpleNamespace(perf_counter=lambda: float(next(ticks))))  # a second a round
     longer = measured(gset.gset_tasks(quick(runs, graphs=gset_folder, count=2, time_limit_s=2.5, methods=()), groups))
-    assert longer["DiffUCO: CE-ST8 | 800"]["ours"]["samples"] == (6, 6)
+    assert longer["DiffUCO: CE-ST8 | 800"]["ours"]["by_model"][0]["samples"] == [6, 6]
     assert longer["DiffUCO: CE-ST8 | 800"]["ours"]["deviation"] <= ours["deviation"]
     text = rendering.gset_table(list(rows.values()))
     assert "| ANYCSP (r) | 1.22 |" in text
     assert "| DiffUCO: CE-ST8, ours |" in text
     assert "| DiffUCO: CE-ST8, mixed graphs, ours |" in text
+
+
+def test_gset_deviations_are_means_over_the_models_of_a_recipe(runs, gset_folder):
+    for name in ("max-cut-gset", "max-cut-gset-seed1"):
+        save_untrained(runs / name / "best.safetensors", "max-cut", seed=len(name))
+    task = next(
+        task for task in gset.gset_tasks(quick(runs, graphs=gset_folder), {"800": {"G1": 1000}}) if "mixed" in task.key
+    )
+    row = measured([task])[task.key]
+    first, second = (found["deviation"] for found in row["ours"]["by_model"])
+    assert row["ours"]["deviation"] == (first + second) / 2
+    assert row["ours"]["error"] == pytest.approx(abs(first - second) / 2)
+    assert f"± {row['ours']['error']:.2f} (1 graph, 2 seeds" in rendering.gset_table([row])
 
 
 def test_gset_says_what_is_not_there(runs, gset_folder):

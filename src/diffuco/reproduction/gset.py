@@ -12,6 +12,7 @@ from diffuco.errors import InputError
 from diffuco.graphs.batch import make_batch
 from diffuco.graphs.formats import read_graph
 from diffuco.graphs.graph import Graph
+from diffuco.metrics import mean_with_error
 from diffuco.reproduction.measurement import about_models, measure_method, method_hardware
 from diffuco.reproduction.records import Row, Task
 from diffuco.reproduction.reported import CE_ST, GSET_DEVIATIONS, GSET_GROUPS
@@ -100,17 +101,34 @@ def _method_deviation(space: Workspace, name: str, best_known: dict[str, int]) -
 
 
 def _model_deviation(space: Workspace, recipe: str, best_known: dict[str, int]) -> Row:
-    """The best of parallel runs of the model; with a time limit each draws again until it is over."""
-    solver = space.solvers(recipe)[0]
-    graphs = _graphs(space, best_known)
+    """The mean over the recipe's models."""
+    solvers = space.solvers(recipe)
+    known = _graphs(space, best_known)
     runs = 2 if space.options.quick else PARALLEL_RUNS
-    limit_s = space.options.time_limit_s
-    found = [_best_cut(solver, graph, runs, limit_s or 0.0, space.options.seed) for graph, _ in graphs]
+    by_model = [_best_deviation(space, solver, known, runs) for solver in solvers]
+    deviation = mean_with_error([found["deviation"] for found in by_model])
+    return about_models(solvers) | {
+        "seeds": len(solvers),
+        "parallel_runs": runs,
+        "time_limit_s": space.options.time_limit_s,
+        "deviation": deviation.mean,
+        "error": deviation.standard_error if len(solvers) > 1 else None,
+        "graphs": len(known),
+        "seconds_per_graph": float(np.mean([found["seconds_per_graph"] for found in by_model])),
+        "by_model": by_model,
+    }
+
+
+def _best_deviation(space: Workspace, solver: Solver, known: Sequence[tuple[Graph, int]], runs: int) -> Row:
+    """The best of parallel runs of a model; with a time limit each draws again until it is over."""
+    limit_s = space.options.time_limit_s or 0.0
+    found = [_best_cut(solver, graph, runs, limit_s, space.options.seed) for graph, _ in known]
     first, cuts, samples, seconds = zip(*found, strict=True)
-    about: Row = about_models([solver]) | {"parallel_runs": runs, "time_limit_s": limit_s, "samples": samples}
     mean_s = float(np.mean(seconds))
-    about["first_deviation"] = _deviation(graphs, first, mean_s)["deviation"]
-    return about | _deviation(graphs, cuts, mean_s)
+    return _deviation(known, cuts, mean_s) | {
+        "first_deviation": _deviation(known, first, mean_s)["deviation"],
+        "samples": list(samples),
+    }
 
 
 def _best_cut(solver: Solver, graph: Graph, runs: int, limit_s: float, seed: int) -> tuple[float, float, int, float]:

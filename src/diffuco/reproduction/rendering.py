@@ -260,8 +260,11 @@ def _distance(row: Row, side: str, letters: dict[str, str]) -> str:
         return _missing(row) if side == "ours" else ""
     if side == "paper":
         return f"{numbers['deviation']:.2f}"
+    error = f" ± {numbers['error']:.2f}" if numbers.get("error") is not None else ""
+    seeds = f", {_several(numbers['seeds'], 'seed')}" if "seeds" in numbers else ""
     graphs = _several(numbers["graphs"], "graph")
-    return f"{numbers['deviation']:.2f} ({graphs}, {_seconds(numbers)} s a graph, {letters[_origin(row)]})"
+    place = f"{graphs}{seeds}, {_seconds(numbers)} s a graph, {letters[_origin(row)]}"
+    return f"{numbers['deviation']:.2f}{error} ({place})"
 
 
 def _several(count: int, noun: str) -> str:
