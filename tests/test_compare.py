@@ -75,6 +75,23 @@ def test_methods_that_ignore_time_run_once_and_others_once_per_budget():
     assert all(run.seconds > 0 and (run.objectives == -run.energies).all() for run in runs)
 
 
+@pytest.mark.parametrize(
+    ("device", "before"), [("cpu", [(1, 0.001)]), ("cuda", [(4, 0.001), (4, 0.001), (4, 0.003), (4, 0.01)])]
+)
+def test_what_is_compiled_at_first_is_compiled_before_the_clock_runs(monkeypatch, device, before):
+    method, calls = get_method("cp-sat"), []
+    solutions = method.solve(get_problem("mis"), TINY, time_limit_s=1.0)
+
+    def solve(problem, graphs, *, seed, device, time_limit_s):
+        calls.append((len(graphs), time_limit_s))
+        return solutions[: len(graphs)]
+
+    monkeypatch.setattr(method, "solve", solve)
+    runs = list(run_methods(get_problem("mis"), TINY, [method], [0.01, 0.001, 0.003], device=device))
+    assert [run.budget_s for run in runs] == [0.001, 0.003, 0.01]
+    assert calls == [*before, (4, 0.001), (4, 0.003), (4, 0.01)]
+
+
 def test_method_for_another_problem_is_refused():
     with pytest.raises(InputError, match="does not solve mis"):
         list(run_methods(get_problem("mis"), TINY, [get_method("sdp")], [1.0]))

@@ -47,19 +47,29 @@ def run_methods(
     for method in methods:
         check_method(method, problem.name, min(budgets_s))
     for method in methods:
-        # What is compiled or loaded at the first call is not part of solving. The largest graph decides on the kernels;
-        # on a GPU the shape of the batch does too, and the number of samples, which grows with the budget.
-        warm_up, warm_up_s = [max(graphs, key=lambda graph: graph.num_nodes)], min(budgets_s)
-        if torch.device(device).type == "cuda":
-            warm_up, warm_up_s = list(graphs), max(budgets_s)
-        method.solve(problem, warm_up, seed=seed, device=device, time_limit_s=warm_up_s)
-        for budget_s in budgets_s if method.time_limit != "ignored" else (None,):
+        budgets: Sequence[float | None] = sorted(budgets_s) if method.time_limit != "ignored" else (None,)
+        for some, budget_s in _warm_ups(graphs, budgets, device):
+            method.solve(problem, some, seed=seed, device=device, time_limit_s=budget_s)
+        for budget_s in budgets:
             started = time.perf_counter()
             solutions = method.solve(problem, graphs, seed=seed, device=device, time_limit_s=budget_s)
             seconds = (time.perf_counter() - started) / len(graphs)
             energies = np.array([kept_energy(solution) for solution in solutions])
             objectives = np.array([solution.objective for solution in solutions])
             yield Run(method.name, budget_s, seconds, energies, objectives)
+
+
+def _warm_ups(
+    graphs: Sequence[Graph], budgets: Sequence[float | None], device: torch.device | str
+) -> list[tuple[Sequence[Graph], float | None]]:
+    """What to solve before the clock runs: what the first call compiles or loads is not part of solving.
+
+    The largest graph decides on the kernels; on a GPU the shape of the batch does too, and the number of samples. That
+    depends on the budget and on the time of the first sample, so it is what it will be only once the first is compiled.
+    """
+    if torch.device(device).type == "cuda":
+        return [(graphs, budget_s) for budget_s in (budgets[0], *budgets)]
+    return [([max(graphs, key=lambda graph: graph.num_nodes)], budgets[0])]
 
 
 def best_known(runs: Sequence[Run]) -> NDArray[np.float64]:
