@@ -100,6 +100,8 @@ def test_samples_are_for_large_graphs_like_those_of_a_model_a_gpu_and_millisecon
     assert "fewer than 500 nodes" in brief[0][1]
     assert "trained on other graphs" in brief[2][1]
     assert searchers(problem, [], cuda, 0.001) == []
+    (independent,) = searchers(get_problem("mis"), [unlike], cuda, 0.001)
+    assert independent == ("anneal", f"for mis {plan[0][1].removeprefix('with more than 10 ms a graph ')}")
 
 
 def test_graphs_are_like_those_of_a_model_by_size_density_and_weights():

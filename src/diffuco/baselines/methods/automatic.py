@@ -2,8 +2,8 @@
 
 What is best comes from measurements (docs/choosing.md). A small graph is given to an exact solver for about a second.
 Graphs that remain are annealed from random states, which finds as much in the same time as samples of a model that are
-refined, or more; except for large graphs on a GPU with milliseconds to spend, for which samples of a model that was
-trained on such graphs are ahead.
+refined, or more; except for cuts and dominating sets of large graphs on a GPU with milliseconds to spend, for which
+samples of a model that was trained on such graphs are ahead.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -32,8 +32,10 @@ EXACT_NODES = {"mis": 400, "mvc": 400, "max-clique": 1500, "max-cut": 40, "mds":
 WEIGHTED_CLIQUE_NODES = 200
 """Cliques with node weights are not for our own search; CP-SAT has a constraint for every missing edge."""
 EXACT_EDGES = 50_000
+MODEL_PROBLEMS = ("max-cut", "mds")
+"""Problems for which samples of a model are ahead of annealing, on a GPU and within `MODEL_S`."""
 MODEL_NODES = 500
-"""Smallest graphs on which samples of a model are ahead of annealing, on a GPU and within `MODEL_S`."""
+"""Smallest graphs on which they are."""
 MODEL_S = 0.01
 """Most seconds a graph with which they are."""
 PATIENCE = 2
@@ -90,9 +92,14 @@ def searchers(
     problem: Problem, graphs: Sequence[Graph], device: torch.device, time_limit_s: float | None = None
 ) -> list[tuple[str, str]]:
     """For each graph that is not solved exactly, a model or `anneal`, and why."""
-    is_brief = time_limit_s is not None and time_limit_s <= MODEL_S
-    if device.type == "cpu" or not is_brief:
-        where = "on a CPU" if device.type == "cpu" else f"with more than {1000 * MODEL_S:g} ms a graph"
+    where = None
+    if device.type == "cpu":
+        where = "on a CPU"
+    elif time_limit_s is None or time_limit_s > MODEL_S:
+        where = f"with more than {1000 * MODEL_S:g} ms a graph"
+    elif problem.name not in MODEL_PROBLEMS:
+        where = f"for {problem.name}"
+    if where is not None:
         why = f"{where} annealing finds as much as the samples of a model in the same time, or more"
         return [(FlipAnnealing.name, why)] * len(graphs)
     chosen = []
