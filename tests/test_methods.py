@@ -77,6 +77,14 @@ def test_answers_are_feasible_and_exact_methods_and_annealers_find_the_optimum(n
         assert (verdict.objective - best) * abs_sign(problem) > -1e-5
 
 
+def test_baselines_in_one_step_are_those_of_graphs_like_these():
+    for dataset in ("ba-small", "ba-large"):
+        graphs = get_dataset(dataset).graphs("validation", 1)
+        for name in ("egn", "egn-anneal"):
+            (solution,) = solve_with(name, "max-cut", graphs, device="cpu")
+            assert solution.model == f"max-cut-{dataset}-{name}"
+
+
 def abs_sign(problem: str) -> float:
     return -1.0 if get_problem(problem).sense == "max" else 1.0
 

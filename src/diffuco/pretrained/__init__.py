@@ -69,16 +69,21 @@ class Choice(NamedTuple):
 
 
 def choose_model(
-    problem: str, graphs: Sequence[Graph] = (), *, cards: Sequence[dict[str, Any]] | None = None
+    problem: str,
+    graphs: Sequence[Graph] = (),
+    *,
+    baseline: str | None = None,
+    cards: Sequence[dict[str, Any]] | None = None,
 ) -> Choice:
     """The shipped model for a problem whose training graphs are nearest to these in size and density.
 
-    `cards` are what `list_models` gave, where it is known already.
+    `baseline` asks for those of `egn` or `egn-anneal` instead, which are there to be compared with. `cards` are what
+    `list_models` gave, where it is known already.
 
-    >>> choose_model("mds").name
-    'mds-ba-small'
+    >>> choose_model("mds").name, choose_model("mds", baseline="egn").name
+    ('mds-ba-small', 'mds-ba-small-egn')
     """
-    return _choose(problem, _cards(problem, cards), graphs)
+    return _choose(problem, _cards(problem, baseline, cards), graphs)
 
 
 def choose_models(problem: str, graphs: Sequence[Graph]) -> list[Choice]:
@@ -100,12 +105,17 @@ def _names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.safetensors"))
 
 
-def _cards(problem: str, known: Sequence[dict[str, Any]] | None = None) -> list[dict[str, Any]]:
-    # Baselines are there to be compared with.
+def _cards(
+    problem: str, baseline: str | None = None, known: Sequence[dict[str, Any]] | None = None
+) -> list[dict[str, Any]]:
+    def is_asked_for(card: dict[str, Any]) -> bool:
+        name: str = card["name"]
+        return bool(card["model"]["num_steps"] > 1) if baseline is None else name.endswith(f"-{baseline}")
+
     cards = [
         card
         for card in (list_models() if known is None else known)
-        if card["problem"] == problem and card["model"]["num_steps"] > 1
+        if card["problem"] == problem and is_asked_for(card)
     ]
     if not cards:
         raise InputError(f"no shipped model solves '{problem}'; train one and give it with --model")

@@ -10,7 +10,7 @@ import torch
 
 from diffuco.baselines.methods.base import Method
 from diffuco.graphs.graph import Graph
-from diffuco.pretrained import list_models
+from diffuco.pretrained import choose_model
 from diffuco.problems import Problem
 from diffuco.solution import Solution
 from diffuco.solver import Solver
@@ -23,7 +23,7 @@ class Egn(Method):
 
     name = "egn"
     summary = "a network that decides in one step, trained without annealing; best of 8"
-    problems = ("mis", "max-clique", "max-cut", "mds")
+    problems = ("mis", "mvc", "max-clique", "max-cut", "mds")
 
     def solve(
         self,
@@ -36,8 +36,7 @@ class Egn(Method):
         on_solved: Callable[[int], None] | None = None,
     ) -> list[Solution]:
         """Sample and decode."""
-        of_problem = (card["name"] for card in list_models() if card["problem"] == problem.name)
-        model = next(name for name in of_problem if name.endswith(f"-{self.name}"))
+        model = choose_model(problem.name, graphs, baseline=self.name).name
         solver = Solver(problem.name, model, device=str(device))
         return solver.solve(graphs, samples=NUM_SAMPLES, step_factor=1, refine=0, seed=seed, on_solved=on_solved)
 
