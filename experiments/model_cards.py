@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from diffuco import pretrained
-from diffuco.pretrained.cards import Card, measured, sparkline, trained_on, when_to_choose
+from diffuco.pretrained.cards import Card, is_baseline, measured, sparkline, trained_on, when_to_choose
 from diffuco.problems import get_problem
 from diffuco.reproduction import benchmarks
 from diffuco.reproduction.benchmarks import Benchmark
@@ -47,7 +47,8 @@ def main() -> None:
 
 
 def page(cards: list[Card]) -> str:
-    """The whole page."""
+    """The whole page, baselines last."""
+    cards = sorted(cards, key=is_baseline)
     num_bytes = sum((pretrained.FOLDER / f"{card['name']}.safetensors").stat().st_size for card in cards)
     total = f"{len(cards)} models, {num_bytes / 1e6:.1f} MB in all."
     return "\n".join([INTRODUCTION, _overview(cards), "", total, "", *(_section(card) for card in cards)])
@@ -60,7 +61,7 @@ def results(cards: list[Card]) -> str:
     rows = [f"| {' | '.join(names)} |", f"|{' --- |' * len(names)}"]
     for card in cards:
         found = measured(card)
-        if found is None or not found.is_gap or card["model"]["num_steps"] == 1:
+        if found is None or not found.is_gap or is_baseline(card):
             continue
         first = card["evaluations"][0]
         mean, best = (statistics.mean(record[name] for record in card["evaluations"]) for name in ("mean", "best"))

@@ -268,6 +268,14 @@ def test_models_lists_shipped_models(run, models, monkeypatch):
     assert all(card["parameters"] > 1000 for card in cards)
 
 
+def test_models_to_compare_with_are_a_list_of_their_own(run):
+    shown = run("models")
+    assert "egn" not in shown.out
+    baselines = json.loads(run("models", "--baselines", "--json").out)
+    assert f"note: --baselines lists {len(baselines)} models more" in shown.err
+    assert all(card["name"].endswith(("-egn", "-egn-anneal")) for card in baselines)
+
+
 def test_doctor_names_versions_devices_and_implementations(run):
     report = json.loads(run("doctor", "--json").out)
     assert report["devices"]["cpu"]["implementations"]["decode dense"] == "numba"

@@ -1,10 +1,10 @@
 """`diffuco models`: the models that ship with the package, and which to choose."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diffuco.cli.console import print_json, print_result
+from diffuco.cli.console import print_json, print_note, print_result
 from diffuco.cli.options import Json, examples
 
 if TYPE_CHECKING:
@@ -13,24 +13,35 @@ if TYPE_CHECKING:
 
 def add_to(app: typer.Typer) -> None:
     """Register the command."""
-    app.command(epilog=examples("diffuco models", "diffuco models --json"))(models)
+    app.command(epilog=examples("diffuco models", "diffuco models --baselines", "diffuco models --json"))(models)
 
 
-def models(as_json: Json = False) -> None:
+BASELINES_HELP = "List the baselines instead: models that decide in one step, to compare with."
+
+
+def models(
+    baselines: Annotated[bool, typer.Option("--baselines", help=BASELINES_HELP)] = False,
+    as_json: Json = False,
+) -> None:
     """List the models that ship with diffuco.
 
     Shows what each was trained on, how good it is and when to choose it. Gaps are to optimal or best known solutions,
     on graphs that the model has not seen, as a mean over the samples and of the best of them.
     """
     from diffuco.pretrained import list_models, load_model
+    from diffuco.pretrained.cards import is_baseline
+    from diffuco.wording import counted
 
-    cards = list_models()
+    shipped = list_models()
+    cards = [card for card in shipped if is_baseline(card) == baselines]
     for card in cards:
         card["parameters"] = sum(weights.numel() for weights in load_model(card["name"]).model.parameters())
     if as_json:
         print_json(cards)
     elif cards:
         print_result(_table(cards))
+        if len(shipped) > len(cards) and not baselines:
+            print_note(f"--baselines lists {counted(len(shipped) - len(cards), 'model')} more, to compare with")
     else:
         print_result("no models are shipped; train one with `diffuco train`")
 

@@ -13,6 +13,7 @@ from diffuco.errors import InputError
 from diffuco.graphs.graph import Graph
 from diffuco.graphs.statistics import GraphStatistics, describe
 from diffuco.model.checkpoint import Checkpoint, load_checkpoint, read_card, save_folder
+from diffuco.pretrained.cards import is_baseline
 from diffuco.problems import get_problem, without_ignored_weights
 
 FOLDER = Path(__file__).parent
@@ -110,7 +111,7 @@ def _cards(
 ) -> list[dict[str, Any]]:
     def is_asked_for(card: dict[str, Any]) -> bool:
         name: str = card["name"]
-        return bool(card["model"]["num_steps"] > 1) if baseline is None else name.endswith(f"-{baseline}")
+        return not is_baseline(card) if baseline is None else name.endswith(f"-{baseline}")
 
     cards = [
         card

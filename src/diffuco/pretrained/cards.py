@@ -56,6 +56,11 @@ def measured(card: Card) -> Measured | None:
     return Measured(float(np.mean(shares)), float(error), float(np.mean(best_shares)), len(records), is_gap=False)
 
 
+def is_baseline(card: Card) -> bool:
+    """Whether a model decides in one step, as EGN does: there to be compared with."""
+    return bool(card["model"]["num_steps"] == 1)
+
+
 def trained_on(card: Card) -> str:
     """The training graphs in words."""
     name = card.get("dataset", "unknown graphs")
@@ -67,7 +72,7 @@ def trained_on(card: Card) -> str:
 
 def when_to_choose(card: Card) -> str:
     """For which graphs a model is the right one: those like the ones it has seen."""
-    if card["model"]["num_steps"] == 1:
+    if is_baseline(card):
         return "comparing: it decides in one step, as the baseline EGN does"
     if "graphs" not in card:
         return "graphs like those"
