@@ -9,7 +9,7 @@ import pytest
 
 from diffuco.baselines import reference_solvers
 from diffuco.baselines.exact import ExactResult
-from diffuco.baselines.methods import get_method, sdp
+from diffuco.baselines.methods import get_method, sdp, solve_with
 from diffuco.baselines.methods.highs import solve_highs
 from diffuco.baselines.reference_solvers import NUM_CUT_RUNS, solve_reference
 from diffuco.baselines.reference_store import Reference
@@ -117,6 +117,20 @@ def test_kamis_searches_for_independent_sets_where_it_is_installed(monkeypatch, 
     assert solve_reference("mis", graph, 0.2)[:4] == (5.0, 9.0, False, "kamis")
     monkeypatch.setattr(type(get_method("kamis")), "missing", lambda _: "KaMIS")
     assert solve_reference("mis", graph, 0.2).solver == "cp-sat"
+
+
+def test_quadratic_problems_that_cannot_be_proven_are_annealed():
+    graph = get_dataset("qubo-50-150").graph("test", 1)
+    known = solve_reference("qubo", graph, 0.4)
+    assert (known.solver, known.proven) == ("anneal", False)
+    (annealed,) = solve_with("anneal", "qubo", [graph], device="cpu")
+    assert known.bound < known.objective
+    assert known.objective == pytest.approx(annealed.objective, rel=0.01)
+
+
+def test_weighted_cliques_that_are_left_open_are_annealed(left_open):
+    triangle = Graph.from_edges([(0, 1), (1, 2), (2, 0), (2, 3)], node_weights=[1.0, 1.0, 1.0, 5.0])
+    assert solve_reference("max-clique", triangle, 0.2)[:4] == (6.0, 9.0, False, "anneal")
 
 
 @pytest.mark.parametrize("problem", ["mis", "mds"])

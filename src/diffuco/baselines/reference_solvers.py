@@ -27,7 +27,7 @@ EXACT_CUT_NODES = 50
 """CP-SAT cannot prove a maximum cut of larger graphs, and what it finds there is no reference."""
 CP_SAT_DOMINATION_NODES = 500
 """Between BA-small, all of which CP-SAT proves, and BA-large, of which HiGHS proved graphs that CP-SAT left open."""
-HEURISTICS = {"mis": ("kamis", "anneal"), "mds": ("anneal",)}
+HEURISTICS = {"mis": ("kamis", "anneal"), "mds": ("anneal",), "max-clique": ("anneal",), "qubo": ("anneal",)}
 """Methods for what the exact solver leaves open; one that is not installed is left out."""
 NUM_CUT_RUNS = 5
 PACKAGES = {"cp-sat": "ortools", "highs": "scipy", "kamis": "chszlablib"}
