@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
+BASELINES_HELP = "List the baselines instead: models that decide in one step, to compare with."
+
+
 def add_to(app: typer.Typer) -> None:
     """Register the command."""
     app.command(epilog=examples("diffuco models", "diffuco models --baselines", "diffuco models --json"))(models)
-
-
-BASELINES_HELP = "List the baselines instead: models that decide in one step, to compare with."
 
 
 def models(

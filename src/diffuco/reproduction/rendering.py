@@ -8,6 +8,7 @@ from pathlib import Path
 from diffuco.files import replacing
 from diffuco.reproduction.records import Row
 from diffuco.reproduction.reported import GSET_GROUPS
+from diffuco.wording import counted
 
 Cell = Callable[[Row], str]
 
@@ -246,7 +247,7 @@ def _point(place: float, row: Row) -> str:
 def _ablation(row: Row, letters: dict[str, str]) -> str:
     text = _gap(row.get("ours")) or _missing(row)
     mark = letters.get(_origin(row), "")
-    return f"{text} ({_several(row['ours']['seeds'], 'seed')}, {mark})" if "ours" in row else text
+    return f"{text} ({counted(row['ours']['seeds'], 'seed')}, {mark})" if "ours" in row else text
 
 
 def _ends(row: Row, place: int) -> str:
@@ -261,14 +262,10 @@ def _distance(row: Row, side: str, letters: dict[str, str]) -> str:
     if side == "paper":
         return f"{numbers['deviation']:.2f}"
     error = f" ± {numbers['error']:.2f}" if numbers.get("error") is not None else ""
-    seeds = f", {_several(numbers['seeds'], 'seed')}" if "seeds" in numbers else ""
-    graphs = _several(numbers["graphs"], "graph")
+    seeds = f", {counted(numbers['seeds'], 'seed')}" if "seeds" in numbers else ""
+    graphs = counted(numbers["graphs"], "graph")
     place = f"{graphs}{seeds}, {_seconds(numbers)} s a graph, {letters[_origin(row)]}"
     return f"{numbers['deviation']:.2f}{error} ({place})"
-
-
-def _several(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _origin(row: Row) -> str:
