@@ -16,12 +16,23 @@ from diffuco.graphs.formats import write_graph
 from diffuco.graphs.generate import rb_graph
 from diffuco.model import Gnn, GnnConfig, save_checkpoint
 from diffuco.problems import get_problem
-from diffuco.reproduction import ITEMS, Options, ablations, curves, gset, rendering, reproduce, show, workspace
+from diffuco.reproduction import (
+    ITEMS,
+    Options,
+    ablations,
+    curves,
+    gset,
+    rendering,
+    reproduce,
+    show,
+    unfinished_runs,
+    workspace,
+)
 from diffuco.reproduction.ablations import AblationRun
 from diffuco.reproduction.benchmarks import TABLE_1, TABLE_3, TABLE_6, Benchmark, departures, table_tasks
 from diffuco.reproduction.measurement import Measurement, measure_model, summary
 from diffuco.reproduction.n_query import query_tasks
-from diffuco.reproduction.records import Task, read_rows, run_tasks
+from diffuco.reproduction.records import Row, Task, read_rows, run_tasks
 from diffuco.reproduction.reported import CE, N_QUERY, RAW, Reported
 from diffuco.reproduction.workspace import Workspace
 from diffuco.solver import Solver
@@ -216,13 +227,44 @@ def test_ablations_are_trained_once_in_shares_and_measured(tmp_path, monkeypatch
 
     monkeypatch.setattr(ablations, "step_runs", two_runs)
     space = quick(tmp_path, count=2)
-    assert "--train" in measured(ablations.step_tasks(space))["annealed noise | falling temperature | T = 1"]["missing"]
+    assert "--train" in measured(ablations.step_tasks(space))["annealed-falling-1-seed0"]["missing"]
     shares = [list(ablations.train_missing(quick(tmp_path, share=(part, 2)), two_runs(True))) for part in (1, 2)]
     assert shares == [["annealed-falling-1-seed0"], ["annealed-falling-2-seed0"]]
     assert not list(ablations.train_missing(space, two_runs(True)))
     rows = list(measured(ablations.step_tasks(space)).values())
     assert all(row["ours"]["undecoded"]["gap"] >= 0 for row in rows)
     assert "(1 seed, a)" in rendering.ablation_table(rows)
+
+
+def seed_row(seed: int, gap: float | None) -> Row:
+    """A row of Fig. 2 middle as a record holds it."""
+    run = AblationRun("annealed", "falling", 3, seed, quick=False)
+    about = {"key": run.name, "noise": run.noise, "temperature": run.temperature, "num_steps": run.num_steps}
+    if gap is None:
+        return about | {"missing": "not measured yet"}
+    ours = {"gap": gap, "gap_error": 0.5, "graphs": 2, "referenced": 2, "proven": 2}
+    place = {"hardware": f"machine {seed}", "torch": "2", "date": "today", "commit": "c", "command": "diffuco"}
+    return about | {"ours": ours, "origin": place}
+
+
+def test_seeds_of_an_ablation_are_averaged_wherever_they_were_measured():
+    (row,) = ablations.over_seeds([seed_row(0, 0.04), seed_row(1, 0.06), seed_row(2, None)])
+    assert row["ours"]["gap"] == pytest.approx(0.05)
+    assert row["ours"]["gap_error"] == pytest.approx(0.01)
+    text = rendering.ablation_table([seed_row(0, 0.04), seed_row(1, 0.06), seed_row(2, None)])
+    assert "| 3 | 5.00 % ± 1.00 % (2 seeds, a, b) |" in text
+    (alone,) = ablations.over_seeds([seed_row(0, 0.04)])
+    assert (alone["ours"]["gap"], alone["ours"]["gap_error"]) == (0.04, 0.5)
+    (missing,) = ablations.over_seeds([seed_row(0, None)])
+    assert missing["missing"] == "not measured yet"
+
+
+def test_training_takes_the_runs_asked_for(tmp_path):
+    items = [ITEMS["fig-2-middle"], ITEMS["fig-3-right"]]
+    chosen = unfinished_runs(items, Options(models=tmp_path), only="falling-4-seed2")
+    assert chosen == ["categorical-falling-4-seed2", "annealed-falling-4-seed2"]
+    with pytest.raises(InputError, match="no run's name holds"):
+        unfinished_runs(items, Options(models=tmp_path), only="seed7")
 
 
 def test_training_stops_in_time_and_continues(tmp_path):

@@ -19,7 +19,7 @@ ITEM_HELP = "Table or figure, or all; --list shows them."
 QUICK_HELP = "Few graphs and samples, tiny ablations: minutes on a CPU."
 MODELS_HELP = "Folder of runs RECIPE/, RECIPE-seed1/, ... to take before the shipped models."
 METHODS_HELP = "Other methods to measure, with commas between them, or none; `diffuco methods` lists them."
-ONLY_HELP = "Measure only rows whose name holds this text, such as RB-small or 'MIS RB-small | DiffUCO'."
+ONLY_HELP = "Only rows, or runs to train, whose name holds this text, such as RB-small or 'MIS RB-small | DiffUCO'."
 TRAIN_HELP = "Train the runs that an ablation needs and are not finished; measure nothing."
 SHARE_HELP = "With --train: take the first of four shares of the runs with 1/4, so that four processes divide them."
 OUT_HELP = "Folder for README.md, results/ and figures/."
@@ -116,7 +116,7 @@ def reproduce(
         seed=seed,
     )
     if train:
-        _train(chosen, settings)
+        _train(chosen, settings, only)
         return
     records = {}
     for one in chosen:
@@ -133,14 +133,14 @@ def reproduce(
         print_note(f"page, records and figures are in {folder}")
 
 
-def _train(items: "Sequence[Item]", settings: "Options") -> None:
+def _train(items: "Sequence[Item]", settings: "Options", only: str) -> None:
     from diffuco.reproduction import train_runs, unfinished_runs
 
     with progress_bar() as bar:
         task = bar.add_task("training", total=None)
-        for name in train_runs(items, settings):
+        for name in train_runs(items, settings, only=only):
             bar.update(task, description=f"trained {name}")
-    left = unfinished_runs(items, settings)
+    left = unfinished_runs(items, settings, only=only)
     print_note(f"{len(left)} runs are left to train, {left[0]} is the first" if left else "all runs are finished")
 
 

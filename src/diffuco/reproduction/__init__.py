@@ -17,21 +17,27 @@ from diffuco.reproduction.workspace import Options, Workspace
 __all__ = ["ITEMS", "Item", "Options", "get_item", "reproduce", "show", "train_runs", "unfinished_runs"]
 
 
-def train_runs(items: Sequence[Item], options: Options) -> Iterator[str]:
-    """Train this process's share of the runs that items need and that are not finished; yield the name of each."""
-    yield from train_missing(Workspace(options), _runs(items, options))
+def train_runs(items: Sequence[Item], options: Options, *, only: str = "") -> Iterator[str]:
+    """Train this process's share of the runs that items need and that are not finished; yield the name of each.
+
+    `only` is a part of a run's name.
+    """
+    yield from train_missing(Workspace(options), _runs(items, options, only))
 
 
-def unfinished_runs(items: Sequence[Item], options: Options) -> list[str]:
+def unfinished_runs(items: Sequence[Item], options: Options, *, only: str = "") -> list[str]:
     """Names of the runs that items need and that are not finished, of all shares."""
     space = Workspace(options)
-    return [run.name for run in _runs(items, options) if not run.is_finished(space)]
+    return [run.name for run in _runs(items, options, only) if not run.is_finished(space)]
 
 
-def _runs(items: Sequence[Item], options: Options) -> list[AblationRun]:
+def _runs(items: Sequence[Item], options: Options, only: str) -> list[AblationRun]:
     runs = [run for item in items if item.runs is not None for run in item.runs(options.quick)]
     if not runs:
         raise InputError(f"{items[0].name} has no runs of its own; `diffuco train RECIPE` trains its models")
+    runs = [run for run in runs if only in run.name]
+    if not runs:
+        raise InputError(f"--only is '{only}', which no run's name holds; a name is such as annealed-falling-3-seed0")
     return sorted(runs, key=lambda run: run.seed)  # so that every figure has points when the first seed is done
 
 

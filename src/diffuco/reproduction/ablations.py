@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 
 from diffuco.errors import InputError
+from diffuco.metrics import mean_with_error
 from diffuco.model.checkpoint import read_card
 from diffuco.reproduction.measurement import about_models, measure_model, summary
 from diffuco.reproduction.records import Row, Task
@@ -127,41 +128,56 @@ def train_missing(space: Workspace, runs: Sequence[AblationRun]) -> Iterator[str
 
 
 def step_tasks(space: Workspace) -> list[Task]:
-    """Fig. 2 middle: the relative error over training steps, for both noises, with and without annealing."""
-    rows: dict[str, list[AblationRun]] = {}
-    for run in step_runs(space.options.quick):
-        rows.setdefault(f"{run.noise} noise | {run.temperature} temperature | T = {run.num_steps}", []).append(run)
+    """Fig. 2 middle: the relative error over training steps, for both noises, with and without annealing.
+
+    A row is a run, so that seeds may be trained and measured at other times than their siblings.
+    """
     return [
         Task(
-            key,
-            {"noise": runs[0].noise, "temperature": runs[0].temperature, "num_steps": runs[0].num_steps},
-            partial(_error, space, runs),
+            run.name,
+            {"noise": run.noise, "temperature": run.temperature, "num_steps": run.num_steps},
+            partial(_error, space, run),
         )
-        for key, runs in rows.items()
+        for run in step_runs(space.options.quick)
     ]
 
 
-def _error(space: Workspace, runs: Sequence[AblationRun]) -> Row:
+def _error(space: Workspace, run: AblationRun) -> Row:
     """Evaluated with the steps of training, decoded and as drawn."""
-    finished = [run for run in runs if run.is_finished(space)]
-    if not finished:
-        raise InputError(f"no finished run {runs[0].name}; train it with --train")
-    solvers = [space.solver(run.folder(space) / "best.safetensors") for run in finished]
-    dataset, options = runs[0].config.dataset, space.options
+    _check_finished(space, run)
+    solver = space.solver(run.folder(space) / "best.safetensors")
+    dataset, options = run.config.dataset, space.options
     count = options.count or (16 if options.quick else TEST_GRAPHS)
     graphs, references = space.graphs(dataset, count), space.references("mis", dataset, count)
     settings = {"samples": space.samples, "step_factor": 1, "seed": options.seed}
     decoded, drawn = (
-        summary(
-            solvers[0].problem,
-            graphs,
-            references,
-            [measure_model(solver, graphs, token_size=token_size, **settings) for solver in solvers],
-        )
+        summary(solver.problem, graphs, references, [measure_model(solver, graphs, token_size=token_size, **settings)])
         for token_size in (1, 0)
     )
     undecoded = {"gap": drawn["gap"], "gap_error": drawn["gap_error"]}
-    return about_models(solvers) | decoded | {"undecoded": undecoded}
+    return about_models([solver]) | decoded | {"undecoded": undecoded}
+
+
+def over_seeds(rows: Sequence[Row]) -> list[Row]:
+    """A row per setting of Fig. 2 middle: the mean gap of its seeds, with the standard error over them or, of one seed,
+    over graphs; `origins` are those of the seeds.
+    """
+    settings: dict[tuple[str, str, int], list[Row]] = {}
+    for row in rows:
+        settings.setdefault((row["noise"], row["temperature"], row["num_steps"]), []).append(row)
+    return [_mean_row(of_setting) for of_setting in settings.values()]
+
+
+def _mean_row(rows: Sequence[Row]) -> Row:
+    about = {name: rows[0][name] for name in ("noise", "temperature", "num_steps")}
+    measured = [row for row in rows if "ours" in row]
+    if not measured:
+        return about | {"missing": rows[0]["missing"]}
+    ours = measured[0]["ours"]
+    gap = mean_with_error([row["ours"]["gap"] for row in measured])
+    error = gap.standard_error if len(measured) > 1 else ours["gap_error"]
+    numbers = ours | {"gap": gap.mean, "gap_error": error, "seeds": len(measured)}
+    return about | {"ours": numbers, "origins": [row["origin"] for row in measured]}
 
 
 def likelihood_tasks(space: Workspace) -> list[Task]:
@@ -173,8 +189,7 @@ def likelihood_tasks(space: Workspace) -> list[Task]:
 
 
 def _curve(space: Workspace, run: AblationRun) -> Row:
-    if not run.is_finished(space):
-        raise InputError(f"no finished run {run.name}; train it with --train")
+    _check_finished(space, run)
     lines = [json.loads(line) for line in (run.folder(space) / "log.jsonl").read_text().splitlines()]
     # A run that was killed and continued shows some steps twice; the later line counts.
     values = {line["step"]: line["forward_log_likelihood"] for line in lines if line["kind"] == "train"}
@@ -184,3 +199,8 @@ def _curve(space: Workspace, run: AblationRun) -> Row:
     points = [{"x": int(part[-1]), "y": float(np.mean([values[step] for step in part.tolist()]))} for part in parts]
     config = run.config
     return {"run": run.name, "temperature": config.start_temperature, "num_steps": config.num_steps, "points": points}
+
+
+def _check_finished(space: Workspace, run: AblationRun) -> None:
+    if not run.is_finished(space):
+        raise InputError(f"no finished run {run.name}; train it with --train --only {run.name}")

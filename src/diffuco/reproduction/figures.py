@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from diffuco.plotting import Curve, plot_curves
+from diffuco.reproduction.ablations import over_seeds
 from diffuco.reproduction.records import Row
 
 
@@ -52,14 +53,19 @@ def _error_and_time(rows: Sequence[Row], x: Sequence[float]) -> list[Curve]:
 
 def plot_ablation(rows: Sequence[Row], path: Path) -> None:
     """Fig. 2 middle."""
-    curves = []
-    for noise, temperature in dict.fromkeys((row["noise"], row["temperature"]) for row in rows):
-        chosen = [row for row in rows if (row["noise"], row["temperature"]) == (noise, temperature) and "ours" in row]
-        if chosen:
-            label = f"{noise} noise, {temperature} temperature"
-            gaps = [100 * row["ours"]["gap"] for row in chosen]
-            errors = [100 * (row["ours"]["gap_error"] or 0.0) for row in chosen]
-            curves.append(Curve(label, [row["num_steps"] for row in chosen], gaps, errors))
+    points: dict[str, list[Row]] = {}
+    for row in over_seeds(rows):
+        if "ours" in row:
+            points.setdefault(f"{row['noise']} noise, {row['temperature']} temperature", []).append(row)
+    curves = [
+        Curve(
+            label,
+            [row["num_steps"] for row in chosen],
+            [100 * row["ours"]["gap"] for row in chosen],
+            [100 * (row["ours"]["gap_error"] or 0.0) for row in chosen],
+        )
+        for label, chosen in points.items()
+    ]
     title = "Steps of training, MIS on RB-100"
     plot_curves(curves, path, title=title, x_label="diffusion steps", y_label="gap, mean of the samples, %")
 

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from diffuco.files import replacing
+from diffuco.reproduction.ablations import over_seeds
 from diffuco.reproduction.records import Row
 from diffuco.reproduction.reported import GSET_GROUPS
 from diffuco.wording import counted
@@ -80,7 +81,7 @@ def ablation_table(rows: Sequence[Row]) -> str:
     """Fig. 2 middle: a line per number of steps, a column per noise and temperature."""
     letters = _letters(rows)
     columns = list(dict.fromkeys((row["noise"], row["temperature"]) for row in rows))
-    by_place = {(row["noise"], row["temperature"], row["num_steps"]): row for row in rows}
+    by_place = {(row["noise"], row["temperature"], row["num_steps"]): row for row in over_seeds(rows)}
     cells: dict[str, Cell] = {"steps": lambda row: str(row["num_steps"])}
     for noise, temperature in columns:
 
@@ -245,9 +246,10 @@ def _point(place: float, row: Row) -> str:
 
 
 def _ablation(row: Row, letters: dict[str, str]) -> str:
-    text = _gap(row.get("ours")) or _missing(row)
-    mark = letters.get(_origin(row), "")
-    return f"{text} ({counted(row['ours']['seeds'], 'seed')}, {mark})" if "ours" in row else text
+    if "ours" not in row:
+        return _missing(row)
+    marks = dict.fromkeys(letters[_place(origin)] for origin in row["origins"])
+    return f"{_gap(row['ours'])} ({counted(row['ours']['seeds'], 'seed')}, {', '.join(marks)})"
 
 
 def _ends(row: Row, place: int) -> str:
@@ -270,9 +272,10 @@ def _distance(row: Row, side: str, letters: dict[str, str]) -> str:
 
 def _origin(row: Row) -> str:
     """Where a row was measured, in words; the same words for rows of one run."""
-    origin = row.get("origin")
-    if not origin:
-        return ""
+    return _place(row["origin"]) if "origin" in row else ""
+
+
+def _place(origin: Row) -> str:
     place = f"{origin['hardware']}, torch {origin['torch']}, {origin['date']}, commit {origin['commit']}"
     return f"{place}: `{origin['command']}`"
 
