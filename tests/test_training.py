@@ -14,14 +14,16 @@ from safetensors.torch import load_file
 
 from diffuco.diffusion.loss import StepCost
 from diffuco.diffusion.noise import make_noise
+from diffuco.diffusion.randomness import RowRandom
 from diffuco.errors import InputError
-from diffuco.graphs.batch import make_batch
+from diffuco.graphs.batch import SparseBatch, make_batch
 from diffuco.graphs.collection import Collection
 from diffuco.graphs.datasets import DATASETS, get_dataset
 from diffuco.graphs.graph import Graph
 from diffuco.model import load_checkpoint
 from diffuco.model.checkpoint import read_safetensors, write_safetensors
 from diffuco.problems import get_problem
+from diffuco.sampling import sample_steps
 from diffuco.solver import Solver
 from diffuco.training.config import TrainConfig, with_settings
 from diffuco.training.data import TrainingGraphs
@@ -51,8 +53,27 @@ def test_a_run_may_begin_with_the_weights_of_another(tmp_path):
     path = str(tmp_path / "first" / "last.safetensors")
     begun = initial_model(replace(SHORT, start_from=path, start_temperature=0.05))
     assert all(map(torch.equal, begun.parameters(), load_checkpoint(Path(path)).model.parameters()))
-    with pytest.raises(InputError, match="same steps, layers and features"):
-        initial_model(replace(SHORT, start_from=path, num_layers=SHORT.num_layers + 1))
+    for other in ({"num_layers": SHORT.num_layers + 1}, {"num_steps": 3 * SHORT.num_steps // 2}):
+        with pytest.raises(InputError, match="same layers and features and as many steps or a multiple"):
+            initial_model(replace(SHORT, start_from=path, **other))
+
+
+def test_a_run_of_more_steps_begins_as_the_longer_evaluation_of_its_start(tmp_path):
+    train(SHORT, tmp_path / "first", progress=False)
+    path = str(tmp_path / "first" / "last.safetensors")
+    start, longer = load_checkpoint(Path(path)).model, initial_model(replace(SHORT, start_from=path, num_steps=6))
+    batch = SparseBatch.from_graphs([get_dataset("rb-tiny").graph("test", 0)])
+    draws = [
+        list(
+            sample_steps(
+                model, batch, num_steps=steps, step_factor=factor, num_samples=4,
+                random=RowRandom(torch.Generator().manual_seed(0)),
+            )
+        )
+        for model, steps, factor in ((start, 2, 3), (longer, 6, 1))
+    ]  # fmt: skip
+    for repeated, own in zip(*draws, strict=True):
+        assert torch.equal(repeated.logits, own.logits)
 
 
 @pytest.mark.parametrize("recipe", [name for name, make in RECIPES.items() if make().start_from])

@@ -3,7 +3,7 @@
 Legend: B graphs, N rows, S samples, F hidden features, R random features.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -55,6 +55,14 @@ class Gnn(nn.Module):
     def num_random_features(self) -> int:
         """R: random numbers each node gets at every step."""
         return self.config.num_random_features
+
+    def stretched(self, factor: int) -> "Gnn":
+        """The same network for `factor` times as many steps, each of its own steps taken so many times in a row."""
+        longer = Gnn(replace(self.config, num_steps=factor * self.config.num_steps))
+        weights = self.state_dict()
+        steps = weights["encode_step.weight"].repeat_interleave(factor, dim=1)
+        longer.load_state_dict(weights | {"encode_step.weight": steps})
+        return longer
 
     def forward(self, batch: Batch, x: Tensor, step: Tensor, features: Tensor) -> Tensor:
         """Logits of X_{t-1}: states [N, S], steps t in 1..T [S], random features [N, S, R] -> [N, S]."""

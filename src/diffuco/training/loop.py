@@ -2,6 +2,7 @@
 
 import math
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -116,17 +117,22 @@ def train(
 
 def initial_model(config: TrainConfig) -> Gnn:
     """The network that a run begins with: another run's, or one whose weights depend on the seed alone."""
-    if config.start_from:
-        start = load_model(config.start_from).model
-        if start.config != config.model:
-            raise InputError(
-                f"model '{config.start_from}' is {start.config}, this run trains {config.model}; "
-                "give the run the same steps, layers and features, or another model to start from"
-            )
-        return start
     with torch.random.fork_rng(devices=[]):  # the caller's random numbers are left untouched
+        if config.start_from:
+            return _given_model(config)
         torch.manual_seed(config.seed)
         return Gnn(config.model)
+
+
+def _given_model(config: TrainConfig) -> Gnn:
+    start = load_model(config.start_from).model
+    factor, rest = divmod(config.num_steps, start.config.num_steps)
+    if rest or replace(start.config, num_steps=config.num_steps) != config.model:
+        raise InputError(
+            f"model '{config.start_from}' is {start.config}, this run trains {config.model}; give the run the same "
+            "layers and features and as many steps or a multiple of them, or another model to start from"
+        )
+    return start.stretched(factor)
 
 
 def _problem(config: TrainConfig) -> Problem:
