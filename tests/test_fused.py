@@ -222,16 +222,21 @@ COMPILE = """
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from diffuco.ops import triton_gnn_kernels
+from diffuco.ops import triton_gnn_backward, triton_gnn_forward
 
 half = {"h", "h_next", "summed", "messages", "d_h", "d_messages", "d_sum", "d_first", "d_normal", "d_values"}
 half |= {"first_kept"}
 whole = {"starts", "sizes", "extents", "step", "graph_ids", "pointers"}
 constants = {"num_inputs": 14, "R": 5, "WEIGHTED": False, "K": 16, "F": 64, "ROWS": 64, "HAS_NEXT": True, "KEEP": True}
 constants |= {"HAS_WEIGHTS": True, "HAS_SCALE": True, "NEIGHBORS": 8, "COLUMNS": 512}
-names = ("encode", "sums", "layer", "head", "head_backward", "layer_backward", "products", "norm_backward")
-for name in (*names, "encode_backward", "neighbor_sum"):
-    kernel = getattr(triton_gnn_kernels, name + "_kernel")
+kernels = {
+    name: kernel
+    for module in (triton_gnn_forward, triton_gnn_backward)
+    for name, kernel in vars(module).items()
+    if name.endswith("_kernel")
+}
+assert len(kernels) == 10
+for name, kernel in kernels.items():
     signature = {}
     for argument in kernel.arg_names:
         pointer = "*fp16" if argument in half else "*i64" if argument in whole else "*fp32"

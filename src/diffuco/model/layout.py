@@ -8,7 +8,7 @@ from torch import Tensor
 
 from diffuco.model.gnn import Gnn
 from diffuco.model.weights import FlatWeights
-from diffuco.ops.triton_gnn_kernels import LAYER_MATRICES, LAYER_VECTORS
+from diffuco.ops.triton_gnn_pieces import LAYER_MATRICES, LAYER_VECTORS
 
 
 class Layout:

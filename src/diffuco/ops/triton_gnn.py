@@ -1,4 +1,4 @@
-"""Launches of the kernels in `triton_gnn_kernels`: how the work is cut, and what each call reads and writes.
+"""Launches of the network's kernels: how the work is cut, and what each call reads and writes.
 
 Legend: B graphs, N rows, S samples per graph, F features; node tensors are [N, S, F].
 """
@@ -10,18 +10,14 @@ import triton
 from torch import Tensor
 
 from diffuco.ops.adjacency import NeighborLists
-from diffuco.ops.triton_gnn_kernels import (
+from diffuco.ops.triton_gnn_backward import (
     encode_backward_kernel,
-    encode_kernel,
     head_backward_kernel,
-    head_kernel,
     layer_backward_kernel,
-    layer_kernel,
-    neighbor_sum_kernel,
     norm_backward_kernel,
     products_kernel,
-    sums_kernel,
 )
+from diffuco.ops.triton_gnn_forward import encode_kernel, head_kernel, layer_kernel, neighbor_sum_kernel, sums_kernel
 
 LARGEST_GRADIENT = 32.0
 """Of a scaled logit. Inside the network gradients have grown a hundredfold at most; float16 ends at 65,504."""
