@@ -4,7 +4,9 @@ import base64
 import gzip
 import json
 import os
+import re
 import shutil
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from diffuco.cli import main
 from diffuco.graphs.formats import write_graph
 from diffuco.graphs.generate import ba_graph
 from diffuco.web.app import create_app
+from diffuco.web.events import JobEvents
 from diffuco.web.limits import Limits
 from serving import serving
 
@@ -130,23 +133,33 @@ def test_every_problem_can_be_watched(page):
         assert page.inner_text("#feasible") == "feasible, checked independently"
 
 
-def test_a_solve_can_be_stopped(page, address):
-    page.select_option("#generator", "ba")
-    page.fill("#first", "1500")
-    page.fill("#samples", "32")
-    page.fill("#factor", "10")
-    page.keyboard.press("Tab")
-    playwright.expect(page.locator("#about-graph")).to_contain_text("1,500 nodes")
-    page.click("#solve")
-    playwright.expect(page.locator("#solve")).to_have_text("Stop")
-    playwright.expect(page.locator("#step")).not_to_have_text("not solved yet")
-    page.click("#solve")
-    playwright.expect(page.locator("#solve")).to_have_text("Solve and watch")
-    for _ in range(800):
-        if "diffuco_abandoned_total 0.0" not in httpx.get(f"{address}/metrics").text:
-            return
-        page.wait_for_timeout(50)
-    pytest.fail("the server goes on with a solve that was stopped")
+def test_a_solve_can_be_stopped(page, address, monkeypatch):
+    stopped, tell_step = threading.Event(), JobEvents._on_step
+
+    def tell_and_wait(events, batch, step):
+        """No step after the first before the page has stopped the solve, however slow the page is."""
+        tell_step(events, batch, step)
+        stopped.wait(60)
+
+    def num_abandoned() -> float:
+        metrics = httpx.get(f"{address}/metrics").text
+        return float(re.search(r"^diffuco_abandoned_total (.*)$", metrics, re.MULTILINE).group(1))
+
+    monkeypatch.setattr(JobEvents, "_on_step", tell_and_wait)
+    before = num_abandoned()
+    try:
+        page.click("#solve")
+        playwright.expect(page.locator("#solve")).to_have_text("Stop")
+        playwright.expect(page.locator("#step")).not_to_have_text("not solved yet")
+        page.click("#solve")
+        playwright.expect(page.locator("#solve")).to_have_text("Solve and watch")
+        for _ in range(200):
+            if num_abandoned() > before:
+                return
+            page.wait_for_timeout(50)
+        pytest.fail("the server goes on with a solve that was stopped")
+    finally:
+        stopped.set()
 
 
 def test_a_packed_file_can_be_dropped(page, house):
