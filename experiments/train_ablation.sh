@@ -14,6 +14,7 @@ wait
 python3 -m diffuco reproduce fig-2-middle --only "$only"
 python3 -m diffuco reproduce fig-3-right
 if [ -n "$out" ]; then
+    mkdir -p "$out"
     cp experiments/results/reproduce-fig-*.json "$out"
     for seed in 0 1 2; do
         runs=$(cd runs && ls -d rb-100/*-seed$seed 2>/dev/null) || continue

@@ -159,8 +159,9 @@ def _error(space: Workspace, run: AblationRun) -> Row:
 
 
 def over_seeds(rows: Sequence[Row]) -> list[Row]:
-    """A row per setting of Fig. 2 middle: the mean gap of its seeds, with the standard error over them or, of one seed,
-    over graphs; `origins` are those of the seeds.
+    """A row per setting of Fig. 2 middle: the mean gap of its seeds, and `origins`, where they were measured.
+
+    The error is over the seeds or, where there is one, over graphs.
     """
     settings: dict[tuple[str, str, int], list[Row]] = {}
     for row in rows:
@@ -176,7 +177,8 @@ def _mean_row(rows: Sequence[Row]) -> Row:
     ours = measured[0]["ours"]
     gap = mean_with_error([row["ours"]["gap"] for row in measured])
     error = gap.standard_error if len(measured) > 1 else ours["gap_error"]
-    numbers = ours | {"gap": gap.mean, "gap_error": error, "seeds": len(measured)}
+    numbers = {name: ours[name] for name in ("graphs", "referenced", "proven")}
+    numbers |= {"gap": gap.mean, "gap_error": error, "seeds": len(measured)}
     return about | {"ours": numbers, "origins": [row["origin"] for row in measured]}
 
 

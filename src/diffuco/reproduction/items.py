@@ -77,7 +77,8 @@ ITEMS: dict[str, Item] = {
             title="Figure 2, middle: steps, noise and annealing on RB-100",
             about=(
                 "The mean gap of independent sets with Conditional Expectation and the training's own number of "
-                "steps, over 500 graphs x 8 samples. Without annealing the temperature is zero from the start. "
+                "steps, over 500 graphs x 8 samples, with the standard error over seeds. Without annealing the "
+                "temperature is zero from the start. "
                 "The paper prints a picture without numbers."
             ),
             tasks=ablations.step_tasks,

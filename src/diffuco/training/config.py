@@ -66,8 +66,8 @@ class TrainConfig:
     """How the network is computed: plain float32, torch.compile with bfloat16 products, or Triton kernels in float16.
     Energies, log-probabilities and the optimiser are always float32. Auto takes the fastest that the device has."""
     start_from: str = ""
-    """Shipped model, or path of one, whose weights the run begins with; random ones if empty. It may have fewer steps:
-    half as many, then every one of them begins as two."""
+    """Shipped model, or path of one, whose weights the run begins with; random ones if empty. It may have a part
+    of the steps: of half as many, each begins as two."""
     seed: int = 0
     """Of weights, data order and samples."""
 
