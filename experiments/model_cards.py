@@ -23,7 +23,12 @@ README = ROOT / "README.md"
 RESULTS = re.compile(
     r"(?<=<!-- results: written by experiments/model_cards.py -->\n).*?(?=\n<!-- end of results -->)", re.S
 )
-BENCHMARKS = {value.recipe: value for value in vars(benchmarks).values() if isinstance(value, Benchmark)}
+BENCHMARKS = {
+    recipe: value
+    for value in vars(benchmarks).values()
+    if isinstance(value, Benchmark)
+    for recipe in (value.recipe, *(other for _, other in value.others))
+}
 """The paper's rows by the name of our model."""
 
 INTRODUCTION = """# Models
@@ -57,7 +62,7 @@ def page(cards: list[Card]) -> str:
 def results(cards: list[Card]) -> str:
     """The table of the README: models but the baselines whose gap is known, beside the paper's figure."""
     names = ("problem", "test graphs", "reference", "mean of the samples", "gap", "best of the samples")
-    names = (*names, "seeds", "the paper's gap", "minutes of training")
+    names = (*names, "steps", "seeds", "the paper's gap", "minutes of training")
     rows = [f"| {' | '.join(names)} |", f"|{' --- |' * len(names)}"]
     for card in cards:
         found = measured(card)
@@ -72,6 +77,7 @@ def results(cards: list[Card]) -> str:
             f"{mean:.2f}",
             f"{found}{_share_of_edges(card, mean)}",
             f"{found.best_text}{_share_of_edges(card, best)}",
+            f"{card['model']['num_steps']}",
             f"{found.num_seeds}",
             _paper(card["name"]),
             f"{card['minutes']:.1f}",

@@ -79,7 +79,7 @@ def test_a_finished_run_is_shipped_with_curve_and_gap(finished_run, shop, capsys
     digest = load_checkpoint(finished_run / "best.safetensors").digest
     record = write_record(shop / "scores.json", weights=digest)
     ship_model.main([str(finished_run), "--evaluation", str(record)])
-    assert "1 models, 0.0 of 20 MB" in capsys.readouterr().out
+    assert "1 models, 0.0 of 22 MB" in capsys.readouterr().out
     (card,) = pretrained.list_models()
     assert pretrained.load_model("mis-short").digest == digest
     assert [step for step, _ in card["curve"]] == [2, 4, 6, 8, 9]
@@ -163,6 +163,9 @@ def test_cards_say_when_to_choose_a_model():
     assert when_to_choose(card) == "about 20 to 42 nodes, density 0.1 to 0.3"
     assert when_to_choose(card | {"model": shape | {"weighted": True}}).endswith("with weights")
     assert "baseline" in when_to_choose(card | {"model": shape | {"num_steps": 1}})
+    grown = card | {"name": "small-8", "training": {"start_from": "small"}}
+    assert when_to_choose(grown).startswith("the graphs of small, where better samples are worth twice the time")
+    assert when_to_choose(grown | {"name": "large"}) == when_to_choose(card)
     assert trained_on(card).startswith("RB graphs of 20 to 42 nodes")
     assert trained_on(card | {"dataset": "proteins"}) == "proteins: 9 graphs"
 
@@ -185,6 +188,7 @@ def card_of(name: str, nodes: list[float], density: list[float], num_steps: int 
 
 def test_the_model_of_the_most_similar_graphs_is_chosen(monkeypatch):
     cards = [
+        card_of("grown", [200, 250, 300], [0.02, 0.03, 0.04], num_steps=8),
         card_of("large", [800, 1000, 1200], [0.006, 0.008, 0.01]),
         card_of("random", [200, 350, 500], [0.05, 0.15, 0.3]),
         card_of("small", [200, 250, 300], [0.02, 0.03, 0.04]),

@@ -15,6 +15,7 @@ from diffuco.graphs.datasets import Dataset, get_dataset
 from diffuco.graphs.formats import write_graph
 from diffuco.graphs.generate import rb_graph
 from diffuco.model import Gnn, GnnConfig, save_checkpoint
+from diffuco.pretrained import load_model
 from diffuco.problems import get_problem
 from diffuco.reproduction import (
     ITEMS,
@@ -156,6 +157,9 @@ def test_every_benchmark_has_its_recipes_and_the_papers_row():
         assert {f"{benchmark.recipe}-egn", f"{benchmark.recipe}-egn-anneal"} <= RECIPES.keys()
         assert RECIPES[benchmark.recipe]().dataset == benchmark.dataset
         assert benchmark.name in N_QUERY
+        for _, other in benchmark.others:
+            config = RECIPES[other]()
+            assert (config.problem, config.dataset) == (benchmark.problem, benchmark.dataset)
     assert {recipe for recipe, _ in curves.RATIO_MODELS.values()} | set(gset.MODELS.values()) <= RECIPES.keys()
 
 
@@ -167,6 +171,16 @@ def test_a_row_names_what_departs_from_its_recipe():
     ours = {"mean": 19.0, "error": 0.1, "graphs": 500, "samples": 8, "seeds": 1, "models": ["m"], "changed": changed}
     row = {"benchmark": "MIS", "method": "DiffUCO, the paper's recipe", "kind": "UL", "ours": ours}
     assert "| 500 x 8, 1, anneal_epochs = 200 |" in rendering.benchmark_table([row])
+
+
+def test_a_row_of_weights_that_ship_no_longer_says_so():
+    origin = {"hardware": "h", "torch": "t", "date": "d", "commit": "c", "command": "diffuco"}
+    now = load_model("mis-rb-small").digest
+    for weights, is_said in (([now], False), (["0" * 64], True), ([now, "0" * 64], False)):
+        models = ["mis-rb-small", "mis-rb-small-seed1"][: len(weights)]
+        row = {"benchmark": "b", "paper": {}, "ours": {"models": models, "weights": weights, "training_minutes": 1}}
+        text = rendering.query_table([row | {"origin": origin}])
+        assert ("ship with other weights" in text) == is_said
 
 
 def test_methods_are_those_asked_for_that_solve_the_problem(runs):

@@ -20,7 +20,7 @@ from diffuco.graphs.batch import SparseBatch, make_batch
 from diffuco.graphs.collection import Collection
 from diffuco.graphs.datasets import DATASETS, get_dataset
 from diffuco.graphs.graph import Graph
-from diffuco.model import load_checkpoint
+from diffuco.model import Gnn, load_checkpoint, save_checkpoint
 from diffuco.model.checkpoint import read_safetensors, write_safetensors
 from diffuco.problems import get_problem
 from diffuco.sampling import sample_steps
@@ -80,6 +80,26 @@ def test_a_run_of_more_steps_begins_as_the_longer_evaluation_of_its_start(tmp_pa
 def test_recipes_begin_with_models_that_fit_them(recipe):
     config = get_recipe(recipe)
     assert initial_model(config).config == config.model
+
+
+@pytest.mark.parametrize("recipe", [name for name in RECIPES if name.rpartition("-")[2] in ("12", "16")])
+def test_recipes_that_grow_differ_from_their_start_in_steps_and_schedule_alone(recipe):
+    config = get_recipe(recipe)
+    start = get_recipe(config.start_from)
+    assert config.num_steps == 2 * start.num_steps == int(recipe.rpartition("-")[2])
+    free = ("num_steps", "start_from", "start_temperature", "anneal_epochs")
+    assert replace(config, **{name: getattr(start, name) for name in free}) == start
+
+
+def test_the_minutes_of_the_model_that_a_run_starts_from_count(tmp_path):
+    path = tmp_path / "start.safetensors"
+    save_checkpoint(path, Gnn(SHORT.model), problem="mis", card={"minutes": 7.0})
+    config = replace(SHORT, start_from=str(path))
+    summary = train(config, tmp_path / "run", progress=False, max_minutes=0)
+    assert 420 < summary["seconds"] < 480
+    summary = train(config, tmp_path / "run", progress=False, resume=True)
+    assert summary["finished"]
+    assert 7 < load_checkpoint(tmp_path / "run" / "last.safetensors").card["minutes"] < 8
 
 
 def test_training_lowers_the_energy_of_samples(tmp_path):

@@ -31,6 +31,11 @@ def list_models() -> list[dict[str, Any]]:
     return [read_card(FOLDER / f"{name}.safetensors") for name in _names()]
 
 
+def is_shipped(name: str) -> bool:
+    """Whether a model of this name ships with the package."""
+    return (FOLDER / f"{name}.safetensors").exists()
+
+
 def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> Checkpoint:
     """Load a shipped model by name, a file written by `diffuco train` or a folder written by `save_model` by path.
 
@@ -127,9 +132,10 @@ def _choose(problem: str, cards: list[dict[str, Any]], graphs: Sequence[Graph]) 
     with_edges = [graph for graph in graphs if graph.num_edges]
     yours = describe(with_edges) if with_edges else None
     if yours is None or not all("graphs" in card for card in cards):
-        card = min(cards, key=_size)
+        card = min(cards, key=lambda card: (_size(card), card["model"]["num_steps"]))
         return Choice(card["name"], "the model of the smallest graphs", is_alike=False)
-    card = min(cards, key=lambda card: _distance(card, yours))
+    # Of the same graphs, the faster model.
+    card = min(cards, key=lambda card: (*_distance(card, yours), card["model"]["num_steps"]))
     # Weights that a network does not see make its samples those of another problem.
     sees_all = all(_sees_weights(card, problem, graph) for graph in with_edges)
     is_alike = _distance(card, yours)[0] < math.log(LIKE_FACTOR) and sees_all

@@ -61,6 +61,12 @@ def is_baseline(card: Card) -> bool:
     return bool(card["model"]["num_steps"] == 1)
 
 
+def grown_from(card: Card) -> str | None:
+    """The model of the same graphs, with fewer steps, that a model was trained on from."""
+    start: str = card.get("training", {}).get("start_from", "")
+    return start if start and card["name"].startswith(f"{start}-") else None
+
+
 def trained_on(card: Card) -> str:
     """The training graphs in words."""
     name = card.get("dataset", "unknown graphs")
@@ -74,6 +80,8 @@ def when_to_choose(card: Card) -> str:
     """For which graphs a model is the right one: those like the ones it has seen."""
     if is_baseline(card):
         return "comparing: it decides in one step, as the baseline EGN does"
+    if start := grown_from(card):
+        return f"the graphs of {start}, where better samples are worth twice the time"
     if "graphs" not in card:
         return "graphs like those"
     (fewest, _, most), (sparsest, _, densest) = card["graphs"]["nodes"], card["graphs"]["density"]

@@ -26,7 +26,12 @@ from diffuco.reproduction.reported import RATIO_SECONDS, RATIOS_BY_TIGHTNESS
 from diffuco.reproduction.workspace import Workspace
 
 RATIO_DATASET = "rb-200"
-RATIO_MODELS = {"DiffUCO": ("mvc-rb-200", 3), "EGN": ("mvc-rb-200-egn", 1), "EGN-Anneal": ("mvc-rb-200-egn-anneal", 1)}
+RATIO_MODELS = {
+    "DiffUCO": ("mvc-rb-200", 3),
+    "DiffUCO, 16 steps": ("mvc-rb-200-16", 3),
+    "EGN": ("mvc-rb-200-egn", 1),
+    "EGN-Anneal": ("mvc-rb-200-egn-anneal", 1),
+}
 """Recipe and step factor."""
 RATIO_METHODS = {"DB-Greedy": "db-greedy", "greedy": "greedy", "mfa": "mfa", "rlsa": "rlsa"}
 METHOD_GRAPHS_PER_TIGHTNESS = 10

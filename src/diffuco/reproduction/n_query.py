@@ -7,7 +7,7 @@ import numpy as np
 from diffuco.errors import InputError
 from diffuco.metrics import n_query
 from diffuco.reproduction.benchmarks import TABLE_1, TABLE_3, Benchmark
-from diffuco.reproduction.measurement import measure_model
+from diffuco.reproduction.measurement import about_models, measure_model
 from diffuco.reproduction.records import Row, Task
 from diffuco.reproduction.reported import N_QUERY
 from diffuco.reproduction.workspace import Workspace
@@ -34,8 +34,7 @@ def _queries(space: Workspace, benchmark: Benchmark) -> Row:
     graphs = space.graphs(benchmark.dataset, count)
     run = measure_model(solver, graphs, samples=2, token_size=8, seed=space.options.seed)
     ours: Row = {
-        "model": solver.checkpoint.name,
-        "weights": solver.checkpoint.digest,
+        **about_models([solver]),
         "training_minutes": minutes,
         "training_hardware": solver.checkpoint.card.get("hardware", "not on the card"),
         "graphs": len(graphs),

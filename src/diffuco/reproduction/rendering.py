@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from diffuco.files import replacing
+from diffuco.pretrained import is_shipped, load_model
 from diffuco.reproduction.ablations import over_seeds
 from diffuco.reproduction.records import Row
 from diffuco.reproduction.reported import GSET_GROUPS
@@ -272,7 +273,21 @@ def _distance(row: Row, side: str, letters: dict[str, str]) -> str:
 
 def _origin(row: Row) -> str:
     """Where a row was measured, in words; the same words for rows of one run."""
-    return _place(row["origin"]) if "origin" in row else ""
+    if "origin" not in row:
+        return ""
+    return _place(row["origin"]) + ("; the models ship with other weights since" if _is_replaced(row) else "")
+
+
+def _is_replaced(row: Row) -> bool:
+    """Whether a shipped model was measured that ships with other weights now."""
+    ours = row.get("ours", {})
+    names, weights = ours.get("models", []), ours.get("weights", [])
+    return any(is_shipped(name) and _digest(name) != measured for name, measured in zip(names, weights, strict=True))
+
+
+@cache
+def _digest(name: str) -> str:
+    return load_model(name).digest
 
 
 def _place(origin: Row) -> str:

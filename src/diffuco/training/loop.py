@@ -86,7 +86,7 @@ def train(
         keeper = Keeper(out, config, model, engine, take_step.optimizer, validation, about)
 
         # Resume.
-        state = load_state(out, config, model, take_step.optimizer) if resume else Progress()
+        state = load_state(out, config, model, take_step.optimizer) if resume else _beginning(config)
         if graphs is not None and group.is_leader:
             publish(out, graphs)
         started, seconds_before = time.monotonic(), state.seconds
@@ -122,6 +122,12 @@ def initial_model(config: TrainConfig) -> Gnn:
             return _given_model(config)
         torch.manual_seed(config.seed)
         return Gnn(config.model)
+
+
+def _beginning(config: TrainConfig) -> Progress:
+    """Where a run begins: the time that the model it starts from was trained counts as its own."""
+    minutes = load_model(config.start_from).card.get("minutes", 0.0) if config.start_from else 0.0
+    return Progress(seconds=60 * minutes)
 
 
 def _given_model(config: TrainConfig) -> Gnn:

@@ -28,7 +28,7 @@ class Progress:
     best_energy: float = float("inf")
     """Lowest mean validation energy so far."""
     seconds: float = 0.0
-    """Wall-clock time spent training, over all sittings."""
+    """Wall-clock time spent training, over all sittings and on the model that the run starts from."""
 
 
 def save_state(
