@@ -44,11 +44,6 @@ def mis_rb_small() -> TrainConfig:
     )
 
 
-def mvc_rb_small() -> TrainConfig:
-    """Minimum vertex cover on RB-small, the shipped model: minutes on one GPU."""
-    return replace(mis_rb_small(), problem="mvc", num_steps=6, anneal_epochs=60)
-
-
 def max_clique_rb_small() -> TrainConfig:
     """Maximum clique on RB-small, the shipped model: minutes on one GPU. Half the steps leave twice the gap."""
     return replace(mis_rb_small(), problem="max-clique", num_steps=16, anneal_epochs=100, num_random_features=0)
@@ -325,7 +320,7 @@ def one_step(recipe: Callable[[], TrainConfig], *, anneal: bool) -> Callable[[],
 RECIPES: dict[str, Callable[[], TrainConfig]] = {
     recipe.__name__.replace("_", "-"): recipe
     for recipe in (
-        *(mis_rb_small, mvc_rb_small, max_clique_rb_small, max_cut_ba_small, mds_ba_small, qubo_random),
+        *(mis_rb_small, max_clique_rb_small, max_cut_ba_small, mds_ba_small, qubo_random),
         *(mis_rb_large, max_cut_ba_large, mds_ba_large, mvc_rb_200, max_cut_er, max_cut_gset, mis_rb_100),
         *(mis_rb_small_16, max_cut_ba_small_12, mds_ba_small_12, mvc_rb_200_16),
         *(mis_tiny, mvc_tiny, max_clique_tiny, max_cut_tiny, mds_tiny, qubo_tiny),
