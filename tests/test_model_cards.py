@@ -14,6 +14,7 @@ from diffuco.graphs.generate import ba_graph, er_graph
 from diffuco.graphs.graph import Graph
 from diffuco.model import load_checkpoint, read_card
 from diffuco.pretrained.cards import measured, sparkline, trained_on, when_to_choose
+from diffuco.reproduction.benchmarks import departures
 from diffuco.training.loop import train
 from test_training import SHORT
 
@@ -50,6 +51,16 @@ def test_evaluations_in_cards_are_those_in_the_repository(card):
         record = json.loads((ROOT / kept["file"]).read_text())
         assert (kept["mean"], kept["graphs"]) == (record["mean"], record["graphs"])
         assert kept.get("gap") == record.get("reference", {}).get("gap")
+
+
+@pytest.mark.parametrize("run", sorted((ROOT / "experiments" / "seeds").iterdir()), ids=lambda run: run.name)
+def test_kept_seeds_are_those_that_were_measured(run):
+    recipe, _, seed = run.name.rpartition("-seed")
+    kept = load_checkpoint(run / "best.safetensors")
+    record = json.loads((ROOT / "experiments" / "results" / f"evaluate-{run.name}.json").read_text())
+    assert record["weights"] == kept.digest
+    assert kept.card["training"]["seed"] == int(seed)
+    assert departures(recipe, kept.card) == {}
 
 
 @pytest.fixture(scope="module")
