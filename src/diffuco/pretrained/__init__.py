@@ -49,7 +49,7 @@ def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> 
         return replace(load_checkpoint(Path(name_or_path), device), name=str(name_or_path))
     names = _names()
     close = difflib.get_close_matches(str(name_or_path), names, n=1)
-    hint = f"did you mean '{close[0]}'?" if close else f"give a path or one of {', '.join(names)}"
+    hint = f"did you mean '{close[0]}'?" if close else "give a path or a name that `diffuco models` lists"
     raise InputError(f"unknown model '{name_or_path}'; {hint}")
 
 
