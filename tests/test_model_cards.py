@@ -199,7 +199,7 @@ def card_of(name: str, nodes: list[float], density: list[float], num_steps: int 
 
 def test_the_model_of_the_most_similar_graphs_is_chosen(monkeypatch):
     cards = [
-        card_of("grown", [200, 250, 300], [0.02, 0.03, 0.04], num_steps=8),
+        card_of("small-8", [200, 250, 300], [0.02, 0.03, 0.04], num_steps=8) | {"training": {"start_from": "small"}},
         card_of("large", [800, 1000, 1200], [0.006, 0.008, 0.01]),
         card_of("random", [200, 350, 500], [0.05, 0.15, 0.3]),
         card_of("small", [200, 250, 300], [0.02, 0.03, 0.04]),

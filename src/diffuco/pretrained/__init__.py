@@ -13,7 +13,7 @@ from diffuco.errors import InputError
 from diffuco.graphs.graph import Graph
 from diffuco.graphs.statistics import GraphStatistics, describe
 from diffuco.model.checkpoint import Checkpoint, load_checkpoint, read_card, save_folder
-from diffuco.pretrained.cards import is_baseline
+from diffuco.pretrained.cards import grown_from, is_baseline
 from diffuco.problems import get_problem, without_ignored_weights
 
 FOLDER = Path(__file__).parent
@@ -116,7 +116,8 @@ def _cards(
 ) -> list[dict[str, Any]]:
     def is_asked_for(card: dict[str, Any]) -> bool:
         name: str = card["name"]
-        return not is_baseline(card) if baseline is None else name.endswith(f"-{baseline}")
+        # Of models that grew, the one they grew from is faster: they are for those who name them.
+        return not (is_baseline(card) or grown_from(card)) if baseline is None else name.endswith(f"-{baseline}")
 
     cards = [
         card
@@ -132,10 +133,9 @@ def _choose(problem: str, cards: list[dict[str, Any]], graphs: Sequence[Graph]) 
     with_edges = [graph for graph in graphs if graph.num_edges]
     yours = describe(with_edges) if with_edges else None
     if yours is None or not all("graphs" in card for card in cards):
-        card = min(cards, key=lambda card: (_size(card), card["model"]["num_steps"]))
+        card = min(cards, key=_size)
         return Choice(card["name"], "the model of the smallest graphs", is_alike=False)
-    # Of the same graphs, the faster model.
-    card = min(cards, key=lambda card: (*_distance(card, yours), card["model"]["num_steps"]))
+    card = min(cards, key=lambda card: _distance(card, yours))
     # Weights that a network does not see make its samples those of another problem.
     sees_all = all(_sees_weights(card, problem, graph) for graph in with_edges)
     is_alike = _distance(card, yours)[0] < math.log(LIKE_FACTOR) and sees_all
