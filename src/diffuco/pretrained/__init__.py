@@ -42,9 +42,8 @@ def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> 
     >>> load_model("mis-rb-small").problem
     'mis'
     """
-    shipped = FOLDER / f"{name_or_path}.safetensors"
-    if shipped.exists():
-        return load_checkpoint(shipped, device)
+    if is_shipped(str(name_or_path)):
+        return load_checkpoint(FOLDER / f"{name_or_path}.safetensors", device)
     if Path(name_or_path).exists():
         return replace(load_checkpoint(Path(name_or_path), device), name=str(name_or_path))
     names = _names()

@@ -1,7 +1,7 @@
 """Recipes: one function per row of the paper's hyperparameter table (App. C.5), the shipped models, and small ones.
 
 A name is the problem and the dataset; `-paper` marks the paper's own values, `-tiny` what a CPU trains in a minute,
-`-egn` and `-egn-anneal` the baselines that take one step. A number at the end is that of diffusion steps, twice those
+`-egn` and `-egn-anneal` the baselines that take one step. `-12` and `-16` are numbers of diffusion steps, twice those
 of the model that such a recipe starts from.
 """
 
