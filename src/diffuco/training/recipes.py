@@ -121,9 +121,19 @@ def mds_ba_small_12() -> TrainConfig:
     return grown("mds-ba-small", mds_ba_small(), anneal_epochs=60)
 
 
-def mvc_rb_200_16() -> TrainConfig:
-    """Minimum vertex cover on RB-200 with twice the steps, grown from the shipped model: minutes on one GPU."""
-    return grown("mvc-rb-200", mvc_rb_200(), anneal_epochs=100)
+def mis_rb_large_16() -> TrainConfig:
+    """MIS on RB-large with twice the steps, grown from the shipped model: minutes on one GPU."""
+    return grown("mis-rb-large", mis_rb_large(), anneal_epochs=24)
+
+
+def max_cut_ba_small_24() -> TrainConfig:
+    """Maximum cut on BA-small with four times the steps, grown from the one with twice as many: minutes on one GPU."""
+    return grown("max-cut-ba-small-12", max_cut_ba_small_12(), anneal_epochs=50)
+
+
+def mds_ba_small_24() -> TrainConfig:
+    """Dominating set on BA-small with four times the steps, grown from the one with twice as many: minutes on a GPU."""
+    return grown("mds-ba-small-12", mds_ba_small_12(), anneal_epochs=50)
 
 
 def mis_rb_100() -> TrainConfig:
@@ -322,7 +332,8 @@ RECIPES: dict[str, Callable[[], TrainConfig]] = {
     for recipe in (
         *(mis_rb_small, max_clique_rb_small, max_cut_ba_small, mds_ba_small, qubo_random),
         *(mis_rb_large, max_cut_ba_large, mds_ba_large, mvc_rb_200, max_cut_er, max_cut_gset, mis_rb_100),
-        *(mis_rb_small_16, max_cut_ba_small_12, mds_ba_small_12, mvc_rb_200_16),
+        *(mis_rb_small_16, max_cut_ba_small_12, mds_ba_small_12),
+        *(mis_rb_large_16, max_cut_ba_small_24, mds_ba_small_24),
         *(mis_tiny, mvc_tiny, max_clique_tiny, max_cut_tiny, mds_tiny, qubo_tiny),
         *(mis_rb_small_paper, mis_rb_large_paper, max_clique_rb_small_paper, mvc_rb_200_paper),
         *(max_cut_ba_small_paper, max_cut_ba_large_paper, mds_ba_small_paper, mds_ba_large_paper),
