@@ -174,8 +174,8 @@ def test_cards_say_when_to_choose_a_model():
     assert when_to_choose(card) == "about 20 to 42 nodes, density 0.1 to 0.3"
     assert when_to_choose(card | {"model": shape | {"weighted": True}}).endswith("with weights")
     assert "baseline" in when_to_choose(card | {"model": shape | {"num_steps": 1}})
-    grown = card | {"name": "small-8", "training": {"start_from": "small"}}
-    assert when_to_choose(grown).startswith("the graphs of small, where better samples are worth twice the time")
+    grown = card | {"name": "small-4", "training": {"start_from": "small-2"}}
+    assert when_to_choose(grown).startswith("the graphs of small, where better samples are worth the time of 4 steps")
     assert when_to_choose(grown | {"name": "large"}) == when_to_choose(card)
     assert trained_on(card).startswith("RB graphs of 20 to 42 nodes")
     assert trained_on(card | {"dataset": "proteins"}) == "proteins: 9 graphs"

@@ -62,9 +62,10 @@ def is_baseline(card: Card) -> bool:
 
 
 def grown_from(card: Card) -> str | None:
-    """The model of the same graphs, with fewer steps, that a model was trained on from."""
-    start: str = card.get("training", {}).get("start_from", "")
-    return start if start and card["name"].startswith(f"{start}-") else None
+    """The model of the same graphs, with fewer steps, that a model has grown from; its own name ends in its steps."""
+    ending = f"-{card['model']['num_steps']}"
+    grew = card.get("training", {}).get("start_from") and card["name"].endswith(ending)
+    return card["name"].removesuffix(ending) if grew else None
 
 
 def trained_on(card: Card) -> str:
@@ -81,7 +82,7 @@ def when_to_choose(card: Card) -> str:
     if is_baseline(card):
         return "comparing: it decides in one step, as the baseline EGN does"
     if start := grown_from(card):
-        return f"the graphs of {start}, where better samples are worth twice the time"
+        return f"the graphs of {start}, where better samples are worth the time of {card['model']['num_steps']} steps"
     if "graphs" not in card:
         return "graphs like those"
     (fewest, _, most), (sparsest, _, densest) = card["graphs"]["nodes"], card["graphs"]["density"]

@@ -28,7 +28,6 @@ from diffuco.reproduction.workspace import Workspace
 RATIO_DATASET = "rb-200"
 RATIO_MODELS = {
     "DiffUCO": ("mvc-rb-200", 3),
-    "DiffUCO, 16 steps": ("mvc-rb-200-16", 3),
     "EGN": ("mvc-rb-200-egn", 1),
     "EGN-Anneal": ("mvc-rb-200-egn-anneal", 1),
 }
