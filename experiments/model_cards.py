@@ -12,8 +12,7 @@ from typing import Any
 from diffuco import pretrained
 from diffuco.pretrained.cards import Card, is_baseline, measured, sparkline, trained_on, when_to_choose
 from diffuco.problems import get_problem
-from diffuco.reproduction import benchmarks
-from diffuco.reproduction.benchmarks import Benchmark
+from diffuco.reproduction.benchmarks import TABLE_1, TABLE_3
 from diffuco.reproduction.reported import CE
 from diffuco.wording import counted
 
@@ -23,13 +22,8 @@ README = ROOT / "README.md"
 RESULTS = re.compile(
     r"(?<=<!-- results: written by experiments/model_cards.py -->\n).*?(?=\n<!-- end of results -->)", re.S
 )
-BENCHMARKS = {
-    recipe: value
-    for value in vars(benchmarks).values()
-    if isinstance(value, Benchmark)
-    for recipe in (value.recipe, *(other for _, other in value.others))
-}
-"""The paper's rows by the name of our model."""
+BENCHMARKS = {(benchmark.problem, benchmark.dataset): benchmark for benchmark in (*TABLE_1, *TABLE_3)}
+"""The paper's rows."""
 
 INTRODUCTION = """# Models
 
@@ -79,7 +73,7 @@ def results(cards: list[Card]) -> str:
             f"{found.best_text}{_share_of_edges(card, best)}",
             f"{card['model']['num_steps']}",
             f"{found.num_seeds}",
-            _paper(card["name"]),
+            _paper(card["problem"], first["dataset"]),
             f"{card['minutes']:.1f}",
         )
         rows.append(f"| {' | '.join(cells)} |")
@@ -99,11 +93,11 @@ def _share_of_edges(card: Card, cut: float) -> str:
     return f" ({cut / card['evaluations'][0]['mean_edges']:.4f} of the edges)" if card["problem"] == "max-cut" else ""
 
 
-def _paper(name: str) -> str:
+def _paper(problem: str, dataset: str) -> str:
     """The gap of the paper's CE row to the best value of any solver that it reports."""
-    if name not in BENCHMARKS:
+    benchmark = BENCHMARKS.get((problem, dataset))
+    if benchmark is None:
         return "-"
-    benchmark = BENCHMARKS[name]
     values = {row.method: row.value for row in benchmark.reported if row.value is not None}
     if benchmark.expected_edges:
         return f"({values[CE] / benchmark.expected_edges:.3f} of the edges)"
@@ -133,6 +127,7 @@ def _overview(cards: list[Card]) -> str:
 
 def _section(card: Card) -> str:
     training, shape = card["training"], card["model"]
+    start = f"starts from `{training['start_from']}`, " if training.get("start_from") else ""
     num_parameters = sum(weights.numel() for weights in pretrained.load_model(card["name"]).model.parameters())
     lines = {
         "problem": get_problem(card["problem"]).title,
@@ -140,8 +135,8 @@ def _section(card: Card) -> str:
         "network": f"{shape['num_layers']} layers of {shape['num_hidden']} features, "
         f"{counted(shape['num_steps'], 'diffusion step')}, {num_parameters:,} parameters",
         "trained on": _graphs(card),
-        "recipe": f"{training['noise']} noise, temperature from {training['start_temperature']:g}, learning rate "
-        f"{training['learning_rate']:g}, {training['graphs_per_batch']} graphs x {training['samples_per_graph']} "
+        "recipe": f"{start}{training['noise']} noise, temperature from {training['start_temperature']:g}, learning "
+        f"rate {training['learning_rate']:g}, {training['graphs_per_batch']} graphs x {training['samples_per_graph']} "
         f"samples a step, {training['anneal_epochs']} epochs, seed {training['seed']}",
         "run": f"{card['minutes']:.1f} minutes on {card['hardware']}, source at {card['commit']}; {_steps(card)}",
         "validation": _validation(card),

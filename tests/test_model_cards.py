@@ -90,7 +90,7 @@ def test_a_finished_run_is_shipped_with_curve_and_gap(finished_run, shop, capsys
     digest = load_checkpoint(finished_run / "best.safetensors").digest
     record = write_record(shop / "scores.json", weights=digest)
     ship_model.main([str(finished_run), "--evaluation", str(record)])
-    assert "1 models, 0.0 of 22 MB" in capsys.readouterr().out
+    assert "1 models, 0.0 of 24 MB" in capsys.readouterr().out
     (card,) = pretrained.list_models()
     assert pretrained.load_model("mis-short").digest == digest
     assert [step for step, _ in card["curve"]] == [2, 4, 6, 8, 9]
