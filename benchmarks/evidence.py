@@ -82,7 +82,7 @@ class Limits:
 
 def measured_limits(device: torch.device) -> Limits:
     """Copy and multiply random numbers, more of them than a cache holds."""
-    num_floats, size = (2**29, 8192) if device.type == "cuda" else (2**24, 512)
+    num_floats, size = (2**29, 8192) if device.type == "cuda" else (2**24, 256)
     source = torch.rand(num_floats, device=device)
     target = torch.empty_like(source)
     copy = 2 * source.nbytes / median_seconds(lambda: target.copy_(source), device)

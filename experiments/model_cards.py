@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from diffuco import pretrained
-from diffuco.pretrained.cards import Card, is_baseline, measured, sparkline, trained_on, when_to_choose
+from diffuco.pretrained.cards import Card, grown_from, is_baseline, measured, sparkline, trained_on, when_to_choose
 from diffuco.problems import get_problem
 from diffuco.reproduction.benchmarks import TABLE_1, TABLE_3
 from diffuco.reproduction.reported import CE
@@ -54,13 +54,17 @@ def page(cards: list[Card]) -> str:
 
 
 def results(cards: list[Card]) -> str:
-    """The table of the README: models but the baselines whose gap is known, beside the paper's figure."""
+    """The table of the README: models whose gap is known, beside the paper's figure.
+
+    Baselines are left out, and models on the way to one that has grown further.
+    """
+    on_the_way = {card["training"].get("start_from") for card in cards if grown_from(card)}
     names = ("problem", "test graphs", "reference", "mean of the samples", "gap", "best of the samples")
     names = (*names, "steps", "seeds", "the paper's gap", "minutes of training")
     rows = [f"| {' | '.join(names)} |", f"|{' --- |' * len(names)}"]
     for card in cards:
         found = measured(card)
-        if found is None or not found.is_gap or is_baseline(card):
+        if found is None or not found.is_gap or is_baseline(card) or (grown_from(card) and card["name"] in on_the_way):
             continue
         first = card["evaluations"][0]
         mean, best = (statistics.mean(record[name] for record in card["evaluations"]) for name in ("mean", "best"))
