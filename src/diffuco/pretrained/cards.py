@@ -7,7 +7,7 @@ import numpy as np
 
 from diffuco.errors import InputError
 from diffuco.graphs.datasets import get_dataset
-from diffuco.wording import counted
+from diffuco.wording import counted, with_error
 
 Card = dict[str, Any]
 """As `list_models` gives it. Training writes most of it; `experiments/ship_model.py` adds what is measured later:
@@ -29,8 +29,7 @@ class Measured:
 
     def __str__(self) -> str:
         if self.is_gap:
-            digits = 2 if 100 * self.error >= 0.005 else 3
-            return f"{100 * self.value:.{digits}f} % ± {100 * self.error:.{digits}f} %"
+            return with_error(100 * self.value, 100 * self.error, " %")
         return f"cuts {self.value:.4f} of the edges"
 
     @property

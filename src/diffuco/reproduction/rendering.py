@@ -10,7 +10,7 @@ from diffuco.pretrained import is_shipped, load_model
 from diffuco.reproduction.ablations import over_seeds
 from diffuco.reproduction.records import Row
 from diffuco.reproduction.reported import GSET_GROUPS
-from diffuco.wording import counted
+from diffuco.wording import counted, with_error
 
 Cell = Callable[[Row], str]
 
@@ -182,7 +182,7 @@ def _value(numbers: Row | None) -> str:
     if not numbers:
         return ""
     mean = numbers["mean"] if "mean" in numbers else numbers["value"]
-    text = f"{mean:.2f}" + (f" ± {numbers['error']:.2f}" if numbers.get("error") is not None else "")
+    text = with_error(mean, numbers.get("error"))
     return text + (f", {numbers['cut_over_edges']:.4f} of edges" if "cut_over_edges" in numbers else "")
 
 
@@ -199,8 +199,8 @@ def _of_several(row: Row) -> Row:
 def _gap(numbers: Row | None) -> str:
     if not numbers or numbers.get("gap") is None:
         return ""
-    error = f" ± {numbers['gap_error']:.2%}" if numbers.get("gap_error") is not None else ""
-    return _spaced(f"{numbers['gap']:.2%}{error}") + _share(numbers)
+    error = numbers.get("gap_error")
+    return with_error(100 * numbers["gap"], None if error is None else 100 * error, " %") + _share(numbers)
 
 
 def _share(numbers: Row) -> str:
@@ -264,11 +264,10 @@ def _distance(row: Row, side: str, letters: dict[str, str]) -> str:
         return _missing(row) if side == "ours" else ""
     if side == "paper":
         return f"{numbers['deviation']:.2f}"
-    error = f" ± {numbers['error']:.2f}" if numbers.get("error") is not None else ""
     seeds = f", {counted(numbers['seeds'], 'seed')}" if "seeds" in numbers else ""
     graphs = counted(numbers["graphs"], "graph")
     place = f"{graphs}{seeds}, {_seconds(numbers)} s a graph, {letters[_origin(row)]}"
-    return f"{numbers['deviation']:.2f}{error} ({place})"
+    return f"{with_error(numbers['deviation'], numbers.get('error'))} ({place})"
 
 
 def _origin(row: Row) -> str:
