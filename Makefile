@@ -3,6 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 PYTEST := $(BIN)/pytest
 INSTALL := $(PYTHON) -m venv .venv && $(BIN)/pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt --editable
+# Where bytecode is not kept, every process of a test compiles torch anew, which takes it seconds.
+export PYTHONDONTWRITEBYTECODE :=
 # A process of one thread on every core; one that has nothing left takes tests from another.
 PARALLEL := -n logical --maxprocesses 8 --dist worksteal
 
