@@ -48,9 +48,14 @@ def main() -> None:
 def page(cards: list[Card]) -> str:
     """The whole page, baselines last."""
     cards = sorted(cards, key=is_baseline)
-    num_bytes = sum((pretrained.FOLDER / f"{card['name']}.safetensors").stat().st_size for card in cards)
-    total = f"{len(cards)} models, {num_bytes / 1e6:.1f} MB in all."
+    files = pretrained.model_files()
+    package, further = (_size([files[card["name"]] for card in cards if is_baseline(card) == kind]) for kind in (0, 1))
+    total = f"In the package: {package}. Baselines, in the folder `models` of the source: {further}."
     return "\n".join([INTRODUCTION, _overview(cards), "", total, "", *(_section(card) for card in cards)])
+
+
+def _size(files: list[Path]) -> str:
+    return f"{counted(len(files), 'model')}, {sum(file.stat().st_size for file in files) / 1e6:.1f} MB"
 
 
 def results(cards: list[Card]) -> str:

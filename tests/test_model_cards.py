@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from diffuco import pretrained
+from diffuco.baselines.methods import check_method, get_method
 from diffuco.errors import InputError
 from diffuco.graphs.generate import ba_graph, er_graph
 from diffuco.graphs.graph import Graph
 from diffuco.model import load_checkpoint, read_card
-from diffuco.pretrained.cards import measured, sparkline, trained_on, when_to_choose
+from diffuco.pretrained.cards import is_baseline, measured, sparkline, trained_on, when_to_choose
 from diffuco.reproduction.benchmarks import departures
 from diffuco.training.loop import train
 from test_training import SHORT
@@ -45,6 +46,23 @@ def test_shipped_models_fit_into_the_package():
     assert sum(sizes) <= ship_model.BUDGET_BYTES
 
 
+def test_all_but_baselines_are_in_the_package():
+    for card in pretrained.list_models():
+        folder = pretrained.FURTHER if is_baseline(card) else pretrained.FOLDER
+        assert pretrained.model_files()[card["name"]].parent == folder
+
+
+def test_further_models_are_found_in_a_folder_that_is_named(finished_run, tmp_path, monkeypatch):
+    monkeypatch.setenv("DIFFUCO_MODELS", str(tmp_path))
+    with pytest.raises(InputError, match=r"'egn' needs its models; set DIFFUCO_MODELS to the folder `models`"):
+        check_method(get_method("egn"), "mis", None)
+    with pytest.raises(InputError, match="unknown model 'mis-rb-small-egn'"):
+        pretrained.load_model("mis-rb-small-egn")
+    (tmp_path / "mine.safetensors").write_bytes((finished_run / "best.safetensors").read_bytes())
+    assert pretrained.load_model("mine").problem == "mis"
+    assert {"mine", "mis-rb-small"} <= {card["name"] for card in pretrained.list_models()}
+
+
 @pytest.mark.parametrize("card", pretrained.list_models(), ids=lambda card: card["name"])
 def test_evaluations_in_cards_are_those_in_the_repository(card):
     for kept in card.get("evaluations", []):
@@ -74,6 +92,7 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def shop(tmp_path, monkeypatch) -> Path:
     """An empty folder of shipped models, and records that may lie anywhere."""
     monkeypatch.setattr(pretrained, "FOLDER", tmp_path)
+    monkeypatch.setattr(pretrained, "FURTHER", tmp_path / "further")
     monkeypatch.setattr(model_cards, "PAGE", tmp_path / "models.md")
     monkeypatch.setattr(model_cards, "README", tmp_path / "README.md")
     (tmp_path / "README.md").touch()
@@ -90,7 +109,7 @@ def test_a_finished_run_is_shipped_with_curve_and_gap(finished_run, shop, capsys
     digest = load_checkpoint(finished_run / "best.safetensors").digest
     record = write_record(shop / "scores.json", weights=digest)
     ship_model.main([str(finished_run), "--evaluation", str(record)])
-    assert "1 models, 0.0 of 24 MB" in capsys.readouterr().out
+    assert "1 models there, 0.0 of 20 MB" in capsys.readouterr().out
     (card,) = pretrained.list_models()
     assert pretrained.load_model("mis-short").digest == digest
     assert [step for step, _ in card["curve"]] == [2, 4, 6, 8, 9]

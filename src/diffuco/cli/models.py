@@ -42,6 +42,8 @@ def models(
         print_result(_table(cards))
         if len(shipped) > len(cards) and not baselines:
             print_note(f"--baselines lists {counted(len(shipped) - len(cards), 'model')} more, to compare with")
+    elif baselines:
+        print_result("no baselines here; set DIFFUCO_MODELS to the folder `models` of the source")
     else:
         print_result("no models are shipped; train one with `diffuco train`")
 

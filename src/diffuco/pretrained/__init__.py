@@ -1,7 +1,12 @@
-"""The models that ship with the package, loading of any model by name or path, and saving to share it."""
+"""The models that ship with the package, loading of any model by name or path, and saving to share it.
+
+Baselines, which are there to be compared with, would double the package. They are in the folder `models` of the source,
+where a checkout finds them; elsewhere `DIFFUCO_MODELS` names that folder, or any other of further models.
+"""
 
 import difflib
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,37 +22,42 @@ from diffuco.pretrained.cards import grown_from, is_baseline
 from diffuco.problems import get_problem, without_ignored_weights
 
 FOLDER = Path(__file__).parent
+"""Of the models in the package."""
+FURTHER = FOLDER.parents[2] / "models"
+"""Of those in a checkout only."""
 
 LIKE_FACTOR = 2.0
 """Graphs are like those of a training set if size and density together are less than this factor outside of it."""
 
 
 def list_models() -> list[dict[str, Any]]:
-    """The cards of all shipped models: name, problem, what they were trained on, how well they do.
+    """The cards of all models known by name: name, problem, what they were trained on, how well they do.
 
     >>> [card["name"] for card in list_models() if card["problem"] == "qubo"]
     ['qubo-random']
     """
-    return [read_card(FOLDER / f"{name}.safetensors") for name in _names()]
+    return [read_card(path) for path in model_files().values()]
 
 
-def is_shipped(name: str) -> bool:
-    """Whether a model of this name ships with the package."""
-    return (FOLDER / f"{name}.safetensors").exists()
+def model_files() -> dict[str, Path]:
+    """The files of models known by name: those of the package first, else of the folder of further ones."""
+    folders = (Path(os.environ.get("DIFFUCO_MODELS") or FURTHER), FOLDER)
+    found = {path.stem: path for folder in folders for path in folder.glob("*.safetensors")}
+    return {name: found[name] for name in sorted(found)}
 
 
 def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> Checkpoint:
-    """Load a shipped model by name, a file written by `diffuco train` or a folder written by `save_model` by path.
+    """Load a model by name, a file written by `diffuco train` or a folder written by `save_model` by path.
 
     >>> load_model("mis-rb-small").problem
     'mis'
     """
-    if is_shipped(str(name_or_path)):
-        return load_checkpoint(FOLDER / f"{name_or_path}.safetensors", device)
+    known = model_files()
+    if str(name_or_path) in known:
+        return load_checkpoint(known[str(name_or_path)], device)
     if Path(name_or_path).exists():
         return replace(load_checkpoint(Path(name_or_path), device), name=str(name_or_path))
-    names = _names()
-    close = difflib.get_close_matches(str(name_or_path), names, n=1)
+    close = difflib.get_close_matches(str(name_or_path), known, n=1)
     hint = f"did you mean '{close[0]}'?" if close else "give a path or a name that `diffuco models` lists"
     raise InputError(f"unknown model '{name_or_path}'; {hint}")
 
@@ -104,10 +114,6 @@ def choose_models(problem: str, graphs: Sequence[Graph]) -> list[Choice]:
 def default_model(problem: str) -> str:
     """Name of the shipped model for a problem and graphs not known yet."""
     return choose_model(problem).name
-
-
-def _names() -> list[str]:
-    return sorted(path.stem for path in FOLDER.glob("*.safetensors"))
 
 
 def _cards(

@@ -6,7 +6,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from diffuco.files import replacing
-from diffuco.pretrained import is_shipped, load_model
+from diffuco.pretrained import load_model, model_files
 from diffuco.reproduction.ablations import over_seeds
 from diffuco.reproduction.records import Row
 from diffuco.reproduction.reported import GSET_GROUPS
@@ -279,9 +279,9 @@ def _origin(row: Row) -> str:
 
 def _is_replaced(row: Row) -> bool:
     """Whether a shipped model was measured that ships with other weights now."""
-    ours = row.get("ours", {})
+    ours, known = row.get("ours", {}), model_files()
     names, weights = ours.get("models", []), ours.get("weights", [])
-    return any(is_shipped(name) and _digest(name) != measured for name, measured in zip(names, weights, strict=True))
+    return any(name in known and _digest(name) != measured for name, measured in zip(names, weights, strict=True))
 
 
 @cache

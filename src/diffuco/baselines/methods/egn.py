@@ -1,7 +1,8 @@
 """EGN and EGN-Anneal: a network that decides in one step, trained by this project's own trainer (Sec. 4.2 and 4.3).
 
 Models with one diffusion step, so that random node features are all that tells samples apart. EGN minimises the energy,
-EGN-Anneal the free energy at a falling temperature; recipes `*-egn` and `*-egn-anneal` train them, the weights ship.
+EGN-Anneal the free energy at a falling temperature; recipes `*-egn` and `*-egn-anneal` train them. The weights are in
+the folder `models` of the source.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,7 +11,7 @@ import torch
 
 from diffuco.baselines.methods.base import Method
 from diffuco.graphs.graph import Graph
-from diffuco.pretrained import choose_model
+from diffuco.pretrained import choose_model, model_files
 from diffuco.problems import Problem
 from diffuco.solution import Solution
 from diffuco.solver import Solver
@@ -24,6 +25,12 @@ class Egn(Method):
     name = "egn"
     summary = "a network that decides in one step, trained without annealing; best of 8"
     problems = ("mis", "mvc", "max-clique", "max-cut", "mds")
+
+    def missing(self) -> str | None:
+        """Its models, which are not in the package."""
+        if any(name.endswith(f"-{self.name}") for name in model_files()):
+            return None
+        return "its models; set DIFFUCO_MODELS to the folder `models` of the source"
 
     def solve(
         self,
