@@ -17,7 +17,7 @@ test: .venv/installed  ## all tests and doctests that need neither a GPU nor muc
 	OMP_NUM_THREADS=1 $(PYTEST) -m "not gpu and not slow" $(PARALLEL) $(COVERAGE)
 
 coverage: COVERAGE := --cov=diffuco --cov-report=term:skip-covered
-coverage: test  ## the same, and which lines no test reaches; half as long again
+coverage: test  ## the same, and which lines no test reaches; a third as long again
 
 test-slow: .venv/installed  ## the rest that runs on a CPU
 	$(PYTEST) -m slow

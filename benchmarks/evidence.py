@@ -81,7 +81,7 @@ class Limits:
 
 
 def measured_limits(device: torch.device) -> Limits:
-    """Copy and multiply random numbers, more of them than a cache holds."""
+    """Copy more random numbers than a cache holds, and multiply matrices of them."""
     num_floats, size = (2**29, 8192) if device.type == "cuda" else (2**24, 256)
     source = torch.rand(num_floats, device=device)
     target = torch.empty_like(source)

@@ -49,7 +49,8 @@ def page(cards: list[Card]) -> str:
     """The whole page, baselines last."""
     cards = sorted(cards, key=is_baseline)
     files = pretrained.model_files()
-    package, further = (_size([files[card["name"]] for card in cards if is_baseline(card) == kind]) for kind in (0, 1))
+    package = _size([files[card["name"]] for card in cards if not is_baseline(card)])
+    further = _size([files[card["name"]] for card in cards if is_baseline(card)])
     total = f"In the package: {package}. Baselines, in the folder `models` of the source: {further}."
     return "\n".join([INTRODUCTION, _overview(cards), "", total, "", *(_section(card) for card in cards)])
 

@@ -56,7 +56,7 @@ def test_further_models_are_found_in_a_folder_that_is_named(finished_run, tmp_pa
     monkeypatch.setenv("DIFFUCO_MODELS", str(tmp_path))
     with pytest.raises(InputError, match=r"'egn' needs its models; set DIFFUCO_MODELS to the folder `models`"):
         check_method(get_method("egn"), "mis", None)
-    with pytest.raises(InputError, match="unknown model 'mis-rb-small-egn'"):
+    with pytest.raises(InputError, match="unknown model 'mis-rb-small-egn'; set DIFFUCO_MODELS"):
         pretrained.load_model("mis-rb-small-egn")
     (tmp_path / "mine.safetensors").write_bytes((finished_run / "best.safetensors").read_bytes())
     assert pretrained.load_model("mine").problem == "mis"

@@ -28,7 +28,7 @@ def models(
     Shows what each was trained on, how good it is and when to choose it. Gaps are to optimal or best known solutions,
     on graphs that the model has not seen, as a mean over the samples and of the best of them.
     """
-    from diffuco.pretrained import list_models, load_model
+    from diffuco.pretrained import FIND_BASELINES, list_models, load_model
     from diffuco.pretrained.cards import is_baseline
     from diffuco.wording import counted
 
@@ -43,7 +43,7 @@ def models(
         if len(shipped) > len(cards) and not baselines:
             print_note(f"--baselines lists {counted(len(shipped) - len(cards), 'model')} more, to compare with")
     elif baselines:
-        print_result("no baselines here; set DIFFUCO_MODELS to the folder `models` of the source")
+        print_result(f"no baselines here; {FIND_BASELINES}")
     else:
         print_result("no models are shipped; train one with `diffuco train`")
 

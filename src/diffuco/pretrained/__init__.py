@@ -25,6 +25,8 @@ FOLDER = Path(__file__).parent
 """Of the models in the package."""
 FURTHER = FOLDER.parents[2] / "models"
 """Of those in a checkout only."""
+FIND_BASELINES = "set DIFFUCO_MODELS to the folder `models` of the source"
+"""What to do where there are none."""
 
 LIKE_FACTOR = 2.0
 """Graphs are like those of a training set if size and density together are less than this factor outside of it."""
@@ -59,6 +61,8 @@ def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> 
         return replace(load_checkpoint(Path(name_or_path), device), name=str(name_or_path))
     close = difflib.get_close_matches(str(name_or_path), known, n=1)
     hint = f"did you mean '{close[0]}'?" if close else "give a path or a name that `diffuco models` lists"
+    if "-egn" in str(name_or_path) and not any("-egn" in name for name in known):
+        hint = FIND_BASELINES
     raise InputError(f"unknown model '{name_or_path}'; {hint}")
 
 

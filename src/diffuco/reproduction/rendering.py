@@ -212,11 +212,7 @@ def _share(numbers: Row) -> str:
 
 
 def _percent(number: float | None) -> str:
-    return "" if number is None else _spaced(f"{number:.2%}")
-
-
-def _spaced(text: str) -> str:
-    return text.replace("%", " %")
+    return "" if number is None else with_error(100 * number, None, " %")
 
 
 def _seconds(numbers: Row | None) -> str:

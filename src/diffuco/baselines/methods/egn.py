@@ -11,7 +11,7 @@ import torch
 
 from diffuco.baselines.methods.base import Method
 from diffuco.graphs.graph import Graph
-from diffuco.pretrained import choose_model, model_files
+from diffuco.pretrained import FIND_BASELINES, choose_model, model_files
 from diffuco.problems import Problem
 from diffuco.solution import Solution
 from diffuco.solver import Solver
@@ -30,7 +30,7 @@ class Egn(Method):
         """Its models, which are not in the package."""
         if any(name.endswith(f"-{self.name}") for name in model_files()):
             return None
-        return "its models; set DIFFUCO_MODELS to the folder `models` of the source"
+        return f"its models; {FIND_BASELINES}"
 
     def solve(
         self,
