@@ -175,7 +175,11 @@ MIS_RB_SMALL = Benchmark(
     "mis-rb-small",
     reported.MIS_RB_SMALL,
     methods=("greedy", "networkx", "mfa", "rlsa", "sa"),
-    others=(("16 steps", "mis-rb-small-16"), ("the paper's recipe", "mis-rb-small-paper")),
+    others=(
+        ("16 steps", "mis-rb-small-16"),
+        ("32 steps", "mis-rb-small-32"),
+        ("the paper's recipe", "mis-rb-small-paper"),
+    ),
 )
 MIS_RB_LARGE = Benchmark(
     "MIS RB-large",
@@ -213,6 +217,7 @@ MAX_CLIQUE_RB_SMALL = Benchmark(
     "max-clique-rb-small",
     reported.MAX_CLIQUE_RB_SMALL,
     methods=("greedy", "networkx", "mfa", "rlsa", "sa"),
+    others=(("32 steps", "max-clique-rb-small-32"),),
 )
 MAX_CUT_BA_SMALL = Benchmark(
     "MaxCut BA-small",
