@@ -14,10 +14,12 @@ def counted(number: int, noun: str) -> str:
 def with_error(value: float, error: float | None, unit: str = "") -> str:
     """A mean and its standard error, with as many digits as it takes to see the error.
 
-    >>> with_error(19.5666, 0.0021), with_error(3.5, 0.05, " %"), with_error(20, None)
-    ('19.567 ± 0.002', '3.50 % ± 0.05 %', '20.00')
+    >>> with_error(19.5666, 0.0021), with_error(3.5, 0.05, " %"), with_error(20, 0), with_error(20, None)
+    ('19.567 ± 0.002', '3.50 % ± 0.05 %', '20.00 ± 0.00', '20.00')
+    >>> with_error(0.1587, 0.0003, " %")
+    '0.1587 % ± 0.0003 %'
     """
     if error is None:
         return f"{value:.2f}{unit}"
-    digits = 3 if 0 < error < 0.005 else 2
+    digits = next((digits for digits in (2, 3, 4) if round(error, digits)), 2)
     return f"{value:.{digits}f}{unit} ± {error:.{digits}f}{unit}"

@@ -131,11 +131,6 @@ def mis_rb_large_32() -> TrainConfig:
     return grown("mis-rb-large-16", mis_rb_large_16(), anneal_epochs=20)
 
 
-def mis_rb_small_32() -> TrainConfig:
-    """MIS on RB-small with four times the steps, grown from that with twice as many: minutes on one GPU."""
-    return grown("mis-rb-small-16", mis_rb_small_16(), anneal_epochs=50)
-
-
 def max_clique_rb_small_32() -> TrainConfig:
     """Maximum clique on RB-small with twice the steps, grown from the shipped model: minutes on one GPU."""
     return grown("max-clique-rb-small", max_clique_rb_small(), anneal_epochs=60)
@@ -348,8 +343,7 @@ RECIPES: dict[str, Callable[[], TrainConfig]] = {
         *(mis_rb_small, max_clique_rb_small, max_cut_ba_small, mds_ba_small, qubo_random),
         *(mis_rb_large, max_cut_ba_large, mds_ba_large, mvc_rb_200, max_cut_er, max_cut_gset, mis_rb_100),
         *(mis_rb_small_16, max_cut_ba_small_12, mds_ba_small_12),
-        *(mis_rb_large_16, mis_rb_large_32, mis_rb_small_32, max_clique_rb_small_32),
-        *(max_cut_ba_small_24, mds_ba_small_24),
+        *(mis_rb_large_16, mis_rb_large_32, max_clique_rb_small_32, max_cut_ba_small_24, mds_ba_small_24),
         *(mis_tiny, mvc_tiny, max_clique_tiny, max_cut_tiny, mds_tiny, qubo_tiny),
         *(mis_rb_small_paper, mis_rb_large_paper, max_clique_rb_small_paper, mvc_rb_200_paper),
         *(max_cut_ba_small_paper, max_cut_ba_large_paper, mds_ba_small_paper, mds_ba_large_paper),
