@@ -21,13 +21,22 @@ from diffuco.solver import Solver
 TINY = get_dataset("rb-tiny").graphs("test", 4)
 
 
-def test_model_draws_more_while_there_is_time():
-    method = PlainModelMethod(Solver("mis", device="cpu"))
-    short, long = (method.solve(get_problem("mis"), TINY, time_limit_s=limit) for limit in (1e-6, 0.5))
-    assert all(len(solution.energies) == 1 for solution in short)
-    assert any(len(solution.energies) > 1 for solution in long)
-    assert sum(s.objective for s in long) >= sum(s.objective for s in short)
-    assert len(method.solve(get_problem("mis"), TINY)[0].energies) == 8
+@pytest.mark.parametrize(("limit_s", "drawn"), [(1e-6, [1]), (4, [1, 2, 4, 8]), (None, [8])])
+def test_model_draws_more_while_there_is_time(monkeypatch, limit_s, drawn):
+    method, clock, asked = PlainModelMethod(Solver("mis", device="cpu")), [0], []
+    solve = method.solver.solve
+
+    def solve_in_a_second_a_sample(graphs, *, samples, **options):
+        asked.append(samples)
+        clock[0] += samples
+        return solve(graphs, samples=samples, **options)
+
+    monkeypatch.setattr("diffuco.baselines.methods.base.time.perf_counter", lambda: clock[0])
+    monkeypatch.setattr(method.solver, "solve", solve_in_a_second_a_sample)
+    solutions = method.solve(get_problem("mis"), TINY, time_limit_s=limit_s)
+    assert asked == drawn
+    assert all(len(solution.energies) in drawn for solution in solutions)
+    assert any(len(solution.energies) > 1 for solution in solutions) == (limit_s != 1e-6)
 
 
 def test_the_model_is_refined_unless_it_is_the_plain_one():
