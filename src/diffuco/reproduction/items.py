@@ -112,9 +112,9 @@ ITEMS: dict[str, Item] = {
             title="Table 5: cuts of Gset graphs",
             about=(
                 "Best of 20 parallel runs of a model that learned on random graphs of 200 to 500 nodes, CE-ST8, 3 "
-                "times the training's steps; with a time limit each run draws again until it is over. 14 of the 35 graphs "
-                "are unions of two planar graphs, whose hubs a model of Erdős-Rényi graphs, as in the paper, has never "
-                "seen; that of mixed graphs has learned on such unions as well."
+                "times the training's steps; with a time limit each run draws again until it is over. 14 of the 35 "
+                "graphs are unions of two planar graphs, whose hubs a model of Erdős-Rényi graphs, as in the paper, "
+                "has never seen; that of mixed graphs has learned on such unions as well."
             ),
             tasks=gset_tasks,
             markdown=rendering.gset_table,
