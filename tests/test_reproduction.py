@@ -441,6 +441,13 @@ def test_command_measures_a_row_of_every_item_quickly(run, tmp_path, item):
     assert run("reproduce", "all", "--show", "--out", tmp_path).code == 0
 
 
+def test_records_tell_the_command_without_folders(run, tmp_path):
+    options = ["--quick", "--count", 1, "--only", "RB-small | Greedy", "--models", tmp_path, "--out", tmp_path]
+    rows = json.loads(run("reproduce", "table-1", *options, "--device", "cpu", "--json").out)["table-1"]
+    (command,) = (row["origin"]["command"] for row in rows if "ours" in row)
+    assert command == "diffuco reproduce table-1 --quick --models FOLDER --count 1 --only 'RB-small | Greedy'"
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -173,6 +173,7 @@ def _share(text: str) -> tuple[int, int]:
 def _command(item: str, settings: "Options", only: str, unmeasured: bool) -> str:
     """What was typed, without the paths of this machine."""
     values: dict[str, Any] = {
+        "--models": settings.models and "FOLDER",
         "--graphs": settings.graphs and "FOLDER",
         "--count": settings.count,
         "--methods": None if settings.methods is None else ",".join(settings.methods) or "none",

@@ -150,8 +150,8 @@ def _best_cut(solver: Solver, graph: Graph, runs: int, limit_s: float, seed: int
         )
         return -solver.problem.energy(batch, states).min().item()
 
-    if limit_s:
-        best_of_round()  # compiles what a graph of this size needs, which is not the graph's time
+    if solver.device.type == "cuda":
+        best_of_round()  # compiles what a graph of this size needs
     cuts: list[float] = []
     spent_s, started = 0.0, time.perf_counter()
     while not cuts or spent_s < limit_s:
