@@ -148,9 +148,8 @@ def _choose(problem: str, cards: list[dict[str, Any]], graphs: Sequence[Graph]) 
     # Weights that a network does not see make its samples those of another problem.
     sees_all = all(_sees_weights(card, problem, graph) for graph in with_edges)
     is_alike = _distance(card, yours)[0] < math.log(LIKE_FACTOR) and sees_all
-    if len(cards) == 1:
-        return Choice(card["name"], f"the only shipped model for {problem}", is_alike)
-    return Choice(card["name"], f"of {len(cards)}, it was trained on graphs most like these ({yours})", is_alike)
+    reason = f"of {len(cards)} defaults, it was trained on graphs most like these ({yours})"
+    return Choice(card["name"], reason if len(cards) > 1 else f"the default for {problem}", is_alike)
 
 
 def _sees_weights(card: dict[str, Any], problem: str, graph: Graph) -> bool:
