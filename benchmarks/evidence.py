@@ -17,8 +17,8 @@ from typing import Any
 
 import torch
 
-from diffuco.devices import pick_device
-from diffuco.provenance import hardware, source_commit
+from diffuco.foundation.devices import pick_device
+from diffuco.foundation.provenance import hardware, source_commit
 
 ROOT = Path(__file__).parents[1]
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from diffuco.graphs import datasets
-from diffuco.provenance import hardware
+from diffuco.foundation.provenance import hardware
 
 TESTS = ("tests/test_generate.py",)
 NAMES = ("rb-small", "rb-large", "ba-small", "ba-large")

@@ -22,7 +22,7 @@ from evidence import ROOT, Record, add_options, measured_limits, require_green, 
 from rich.console import Console
 from rich.table import Table
 
-from diffuco.provenance import hardware
+from diffuco.foundation.provenance import hardware
 
 TESTS = ("tests/test_networkx_backend.py",)
 PACKAGES = ("diffuco", "diffuco_networkx")

@@ -3,7 +3,7 @@
     python benchmarks/memory.py --nodes 1000000 --edges 5000000 --samples 2 --json memory.json
     python benchmarks/memory.py --recipe mis-rb-large-paper --steps 4 40 --steps-per-chunk 4 --json memory.json
 
-The first stands beside what `diffuco.memory` predicts. The second needs a GPU, which knows what it has in use: it takes
+The first stands beside what `diffuco.inference.memory` predicts. The second needs a GPU, which knows what it has in use: it takes
 optimiser steps of a recipe with T replaced, differentiating so many diffusion steps at once (0: all), and counts what
 they need beyond the training graphs.
 """
@@ -22,11 +22,11 @@ from rich.table import Table
 from roofline import SPEED_COLUMNS, speed_cells, speeds
 from train_step import measure, shape, time_cells, training_graphs
 
-from diffuco.devices import pick_device
+from diffuco.foundation.devices import pick_device
 from diffuco.graphs.graph import Graph, GraphWarning
-from diffuco.model.acceleration import ENGINES, pick_engine
-from diffuco.provenance import hardware
-from diffuco.solver import Solver
+from diffuco.model.engine.acceleration import ENGINES, pick_engine
+from diffuco.foundation.provenance import hardware
+from diffuco.inference.solver import Solver
 from diffuco.training.recipes import get_recipe
 
 TESTS = {

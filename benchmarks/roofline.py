@@ -20,7 +20,7 @@ import torch
 from evidence import Limits, Record
 
 from diffuco.graphs.graph import Graph
-from diffuco.model.acceleration import ENGINES, pick_engine
+from diffuco.model.engine.acceleration import ENGINES, pick_engine
 from diffuco.model.gnn import GnnConfig
 from diffuco.training.config import TrainConfig
 

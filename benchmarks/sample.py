@@ -20,17 +20,17 @@ from rich.console import Console
 from rich.table import Table
 from roofline import FLOAT_BYTES, SPEED_COLUMNS, Work, engines_here, forward_work, speed_cells, speeds
 
-from diffuco.devices import pick_device
+from diffuco.foundation.devices import pick_device
 from diffuco.graphs.batch import make_batch
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph
-from diffuco.graphs.grouping import batches_by_size, rows_per_batch
-from diffuco.model.acceleration import ENGINES, accelerate
+from diffuco.graphs.batch.by_size import batches_by_size, rows_per_batch
+from diffuco.model.engine.acceleration import ENGINES, accelerate
 from diffuco.model.gnn import Gnn
-from diffuco.model.weights import FlatWeights
+from diffuco.model.engine.parameters import FlatParameters
 from diffuco.pretrained import load_model
-from diffuco.provenance import hardware
-from diffuco.sampling import Sampler
+from diffuco.foundation.provenance import hardware
+from diffuco.inference.sampler import Sampler
 from diffuco.training.loop import initial_model
 from diffuco.training.recipes import get_recipe
 
@@ -95,7 +95,7 @@ def measure(model: Gnn, graphs: list[Graph], engine: str, arguments: argparse.Na
     torch.compiler.reset()
     gc.collect()
     device = next(model.parameters()).device
-    sampler = Sampler(accelerate(model, FlatWeights(model), engine), model.config.num_steps, device)
+    sampler = Sampler(accelerate(model, FlatParameters(model), engine), model.config.num_steps, device)
     positions = batches_by_size(graphs, arguments.samples, rows_per_batch(device))
     groups = [[graphs[position] for position in group] for group in positions]
     options = (arguments.samples, arguments.step_factor)

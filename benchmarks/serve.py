@@ -30,8 +30,8 @@ from rich.table import Table
 
 from diffuco.graphs.generate import er_graph
 from diffuco.graphs.graph import Graph
-from diffuco.provenance import hardware
-from diffuco.verification import verify
+from diffuco.foundation.provenance import hardware
+from diffuco.solution.verification import verify
 
 TESTS = ("tests/test_web_api.py",)
 NUM_GRAPHS = 256

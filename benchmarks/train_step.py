@@ -23,13 +23,13 @@ from rich.console import Console
 from rich.table import Table
 from roofline import FLOAT_BYTES, SPEED_COLUMNS, Work, engines_here, speed_cells, speeds, train_step_work
 
-from diffuco.devices import pick_device
+from diffuco.foundation.devices import pick_device
 from diffuco.diffusion.noise import make_noise
 from diffuco.graphs.datasets import get_dataset
-from diffuco.model.acceleration import ENGINES, accelerate
-from diffuco.model.weights import FlatWeights
+from diffuco.model.engine.acceleration import ENGINES, accelerate
+from diffuco.model.engine.parameters import FlatParameters
 from diffuco.problems import get_problem
-from diffuco.provenance import hardware
+from diffuco.foundation.provenance import hardware
 from diffuco.training.config import TrainConfig
 from diffuco.training.data import NUM_SIZES, TrainingGraphs
 from diffuco.training.distributed import Group
@@ -86,7 +86,7 @@ def measure(config: TrainConfig, data: TrainingGraphs, engine: str, passes: int)
     device = data.group.device
     memory_before = _fresh_memory(device)
     model = initial_model(config).to(device)
-    weights = FlatWeights(model)
+    weights = FlatParameters(model)
     problem, noise = get_problem(config.problem), make_noise(config.noise, config.num_steps)
     denoiser = accelerate(model, weights, engine, calls_at_once=config.steps_at_once)
     take_step = TrainStep(config, problem, noise, denoiser, weights, data, data.group, capture=engine == "fused")

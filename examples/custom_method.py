@@ -11,7 +11,7 @@ import sys
 import numpy as np
 from numpy.typing import NDArray
 
-from diffuco.baselines.methods import Deadline, GraphByGraph, register_method, repair, solve_with
+from diffuco.methods import Deadline, GraphByGraph, register_method, repair, solve_with
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph
 from diffuco.problems import Problem

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from diffuco.decoding import conditional_expectation
+from diffuco.diffusion.decoding import conditional_expectation
 from diffuco.diffusion.loss import backward_joint_bound
 from diffuco.diffusion.noise import make_noise
 from diffuco.diffusion.randomness import RowRandom
@@ -23,8 +23,8 @@ from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph
 from diffuco.model import Gnn, GnnConfig
 from diffuco.problems import Problem, QuadraticForm
-from diffuco.sampling import Sampler
-from diffuco.solver import draw_solutions
+from diffuco.inference.sampler import Sampler
+from diffuco.inference.solver import draw_solutions
 
 NUM_STEPS = 3
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import diffuco
-from diffuco.devices import pick_device
+from diffuco.foundation.devices import pick_device
 from diffuco.graphs.collection import Collection
 from diffuco.graphs.formats import write_graph
 from diffuco.graphs.generate import ba_graph

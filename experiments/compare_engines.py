@@ -13,8 +13,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from diffuco.devices import pick_device
-from diffuco.provenance import hardware, source_commit
+from diffuco.foundation.devices import pick_device
+from diffuco.foundation.provenance import hardware, source_commit
 
 SETTINGS = {
     "graphs_per_batch": 10,

@@ -26,8 +26,8 @@ import torch
 
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.formats import read_graph, write_graph
-from diffuco.provenance import hardware, source_commit
-from diffuco.verification import verify
+from diffuco.foundation.provenance import hardware, source_commit
+from diffuco.solution.verification import verify
 
 Record = dict[str, Any]
 

@@ -14,7 +14,7 @@ from diffuco.pretrained.cards import Card, grown_from, is_baseline, measured, sp
 from diffuco.problems import get_problem
 from diffuco.reproduction.benchmarks import TABLE_1, TABLE_3
 from diffuco.reproduction.reported import CE
-from diffuco.wording import counted
+from diffuco.foundation.wording import counted
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "models.md"

@@ -19,7 +19,7 @@ from diffuco.graphs.batch import DenseBatch
 from diffuco.graphs.datasets import get_dataset
 from diffuco.model.gnn import Gnn
 from diffuco.pretrained import load_model
-from diffuco.provenance import hardware, source_commit
+from diffuco.foundation.provenance import hardware, source_commit
 
 PLACES = ("weights", "features", "messages", "sums", "normalised sums", "MLP's middle")
 

@@ -18,7 +18,7 @@ from typing import Any
 import model_cards
 
 from diffuco import pretrained
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.statistics import describe
 from diffuco.model import Checkpoint, load_checkpoint, read_card, save_checkpoint

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 import torch
 
-from diffuco.baselines.methods import automatic, get_method, solve_with
-from diffuco.baselines.methods.automatic import searchers
+from diffuco.methods import automatic, get_method, solve_with
+from diffuco.methods.auto import searchers
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.formats import write_graph
 from diffuco.graphs.graph import Graph
 from diffuco.pretrained import choose_model, choose_models
 from diffuco.problems import all_problems, get_problem
-from diffuco.verification import verify
+from diffuco.solution.verification import verify
 
 PROBLEMS = [problem.name for problem in all_problems()]
 
@@ -76,7 +76,7 @@ def test_large_graphs_and_missing_solvers_are_not_tried(monkeypatch):
     monkeypatch.setattr(automatic, "solve_exact", None)
     large = Graph.from_edges([(i, i + 1) for i in range(500)])
     assert not solve_with("auto", "mis", [large], device="cpu")[0].optimal
-    monkeypatch.setattr("diffuco.baselines.methods.cp_sat.find_spec", lambda _: None)
+    monkeypatch.setattr("diffuco.methods.cp_sat.find_spec", lambda _: None)
     assert not solve_with("auto", "mis", [get_dataset("rb-tiny").graph("test", 0)], device="cpu")[0].optimal
     assert get_method("auto").missing() is None
 
@@ -126,7 +126,7 @@ def test_a_model_serves_where_it_pays(monkeypatch, without_proofs):
 
 
 def test_command_says_what_a_proof_would_need(run, house, monkeypatch):
-    monkeypatch.setattr("diffuco.baselines.methods.cp_sat.find_spec", lambda _: None)
+    monkeypatch.setattr("diffuco.methods.cp_sat.find_spec", lambda _: None)
     outcome = run("solve", "mis", house)
     assert outcome.code == 0
     assert "note: no proof was tried, for want of OR-tools; pip install 'diffuco[exact]'\n" in outcome.err

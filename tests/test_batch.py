@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 import oracle
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import DenseBatch, SparseBatch, dense, make_batch
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph, GraphWarning

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.formats import write_graph
 from diffuco.graphs.generate import ba_graph
-from diffuco.solution_log import SolutionLog
+from diffuco.solution.log import SolutionLog
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 NUM_GRAPHS = 60

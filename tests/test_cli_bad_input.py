@@ -231,8 +231,8 @@ def test_bad_generate_train_evaluate(run, models, tmp_path, arguments, hint):
 
 
 def test_labels_that_read_the_same_cannot_be_checked(tmp_path):
-    from diffuco.errors import InputError
-    from diffuco.solution_files import read_solution
+    from diffuco.foundation.errors import InputError
+    from diffuco.solution.files import read_solution
 
     (tmp_path / "s.sol").write_text("1\n")
     graph = Graph.from_edges([(0, 1)], labels=[1, "1"])

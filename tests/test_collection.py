@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.collection import SPLITS, Collection, split_of
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph

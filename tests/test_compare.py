@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 import torch
 
-from diffuco.baselines.comparison import Run, best_known, run_methods, summary
-from diffuco.baselines.methods import get_method
-from diffuco.baselines.methods.model import ModelMethod, PlainModelMethod
-from diffuco.baselines.references import stored_references
+from diffuco.evaluation.compare import Run, best_known, run_methods, summary
+from diffuco.methods import get_method
+from diffuco.methods.model import ModelMethod, PlainModelMethod
+from diffuco.evaluation.references import stored_references
 from diffuco.cli import main
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph
 from diffuco.pretrained import load_model
 from diffuco.problems import get_problem
-from diffuco.solver import Solver
+from diffuco.inference.solver import Solver
 
 TINY = get_dataset("rb-tiny").graphs("test", 4)
 
@@ -31,7 +31,7 @@ def test_model_draws_more_while_there_is_time(monkeypatch, limit_s, drawn):
         clock[0] += samples
         return solve(graphs, samples=samples, **options)
 
-    monkeypatch.setattr("diffuco.baselines.methods.base.time.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("diffuco.methods.base.time.perf_counter", lambda: clock[0])
     monkeypatch.setattr(method.solver, "solve", solve_in_a_second_a_sample)
     solutions = method.solve(get_problem("mis"), TINY, time_limit_s=limit_s)
     assert asked == drawn
@@ -63,7 +63,7 @@ def test_chains_start_from_as_many_samples_as_there_is_time_for(monkeypatch, lim
         return start()
 
     monkeypatch.setattr(method, "_draw", draw)
-    monkeypatch.setattr("diffuco.baselines.methods.model.anneal_until", keep_the_start)
+    monkeypatch.setattr("diffuco.methods.model.anneal_until", keep_the_start)
     method.solve(get_problem("mis"), TINY, time_limit_s=limit_s)
     assert counts == drawn
     assert starts[0].shape[1] == 32
@@ -152,7 +152,7 @@ def test_command_without_references_takes_the_best_of_all(capsys, monkeypatch):
     def not_installed(*_: object, **__: object) -> None:
         raise InputError("a solver is not installed")
 
-    monkeypatch.setattr("diffuco.baselines.references.find_references", not_installed)
+    monkeypatch.setattr("diffuco.evaluation.references.find_references", not_installed)
     options = ["--dataset", "ba-tiny", "--problem", "max-cut", "--count", "2", "--methods", "greedy,sdp"]
     assert main(["compare", *options, "--budget", "0.01", "--device", "cpu"]) == 0
     assert "best of all methods" in capsys.readouterr().out

@@ -11,10 +11,10 @@ import pytest
 import scipy.sparse
 import torch
 
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.convert import as_graph, qubo_as_graph, to_networkx
 from diffuco.graphs.graph import Graph, GraphWarning
-from diffuco.verification import verify
+from diffuco.solution.verification import verify
 
 TRIANGLE = np.array([[0, 1, 1], [1, 0, 1], [1, 1, 0]])
 WEIGHTED = np.array([[0, 2.5, 0], [2.5, 0, -1], [0, -1, 0]])

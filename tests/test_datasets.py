@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.graphs import datasets
 from diffuco.graphs.datasets import DATASETS, get_dataset
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diffuco import ops
-from diffuco.decoding import MAX_TOKEN_SIZE, conditional_expectation, conditional_expectation_by_energy
-from diffuco.errors import InputError
+from diffuco.diffusion.decoding import MAX_TOKEN_SIZE, conditional_expectation, conditional_expectation_by_energy
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import DenseBatch, SparseBatch
 from diffuco.graphs.generate import ba_graph
 from diffuco.graphs.graph import Graph

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import diffuco
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 
 dimod = pytest.importorskip("dimod")
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.datasets import DATASETS
 from diffuco.training.data import TrainingGraphs
 from diffuco.training.distributed import Group

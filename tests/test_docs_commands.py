@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from diffuco.baselines.methods import get_method
+from diffuco.methods import get_method
 from diffuco.cli import main
 from diffuco.graphs.formats import write_graph
 from diffuco.graphs.generate import ba_graph

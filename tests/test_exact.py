@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from diffuco.baselines.clique import largest_clique
-from diffuco.baselines.exact import solve_exact
-from diffuco.errors import InputError
+from diffuco.methods.clique import largest_clique
+from diffuco.methods.exact import solve_exact
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph
 from diffuco.problems import all_problems, get_problem
-from diffuco.verification import verify
+from diffuco.solution.verification import verify
 
 pytest.importorskip("ortools")
 
@@ -102,7 +102,7 @@ def test_clique_search_finds_the_best_of_all_subsets(seed):
 def test_a_clique_search_that_is_stopped_tells_a_clique_and_a_bound(num_looks, monkeypatch):
     graph = get_dataset("rb-small").graph("test", 24)
     clock = itertools.count()
-    monkeypatch.setattr("diffuco.baselines.clique.time.perf_counter", lambda: next(clock))
+    monkeypatch.setattr("diffuco.methods.clique.time.perf_counter", lambda: next(clock))
     stopped = largest_clique(graph, time_limit_s=num_looks)
     assert not stopped.proven
     assert verify("max-clique", graph, stopped.chosen).feasible

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from diffuco import read_graph
-from diffuco.baselines import methods
+from diffuco.methods import methods
 from diffuco.graphs.datasets import get_dataset
 
 ROOT = Path(__file__).parents[1]
@@ -72,7 +72,7 @@ def test_problem_of_ones_own_trains_and_is_solved(run_example):
 
 
 def test_method_of_ones_own_is_as_good_as_greedy(run_example, monkeypatch):
-    monkeypatch.setattr("diffuco.baselines.methods._methods", dict(methods._methods))
+    monkeypatch.setattr("diffuco.methods._methods", dict(methods._methods))
     greedy, own = (float(line.split()[-1]) for line in run_example("examples/custom_method.py", 5).splitlines())
     assert own >= greedy
 

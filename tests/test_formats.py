@@ -17,7 +17,7 @@ import scipy.sparse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.formats import FORMATS, read_graph, read_graphs, write_graph
 from diffuco.graphs.graph import Graph, GraphWarning
 

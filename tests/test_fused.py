@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from diffuco import sampling
+from diffuco.inference import sampler as sampling
 from diffuco.diffusion.loss import later_costs_advantage, step_cost, surrogate
 from diffuco.diffusion.noise import make_noise
 from diffuco.diffusion.randomness import RowRandom
@@ -20,12 +20,12 @@ from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.generate import ba_graph
 from diffuco.graphs.graph import Graph
 from diffuco.model.gnn import Gnn, GnnConfig
-from diffuco.model.weights import FlatWeights
+from diffuco.model.engine.parameters import FlatParameters
 from diffuco.ops import reference
 from diffuco.ops.capture import CapturedCalls
 from diffuco.pretrained import load_model
 from diffuco.problems import get_problem
-from diffuco.sampling import Sampler
+from diffuco.inference.sampler import Sampler
 from diffuco.training.data import TrainingGraphs
 from diffuco.training.distributed import Group
 from diffuco.training.loop import initial_model
@@ -34,7 +34,7 @@ from diffuco.training.step import TrainStep
 from kernels import DEVICE, INTERPRETED, importing_kernels
 
 with importing_kernels():
-    from diffuco.model.fused import FusedGnn
+    from diffuco.model.engine.fused import FusedGnn
     from diffuco.ops import triton_gnn
 
 pytestmark = [] if INTERPRETED else [pytest.mark.gpu]
@@ -98,7 +98,7 @@ def network(**settings):
 def logits_and_gradients(model, batch, dtype, num_samples=2):
     """Of the reference and of the fused network, for one random combination of the logits."""
     torch.manual_seed(1)
-    weights = FlatWeights(model)
+    weights = FlatParameters(model)
     x = (torch.rand(batch.num_rows, num_samples, device=DEVICE) < 0.5).float()
     step = torch.randint(1, model.config.num_steps + 1, (num_samples,), device=DEVICE)
     features = torch.randn(batch.num_rows, num_samples, model.num_random_features, device=DEVICE)
@@ -146,7 +146,7 @@ def test_float16_stays_close():
 
 def test_sampling_without_gradients_gives_the_same_logits():
     model, batch = network(num_layers=1), batch_of("lists", weighted=False)
-    weights = FlatWeights(model)
+    weights = FlatParameters(model)
     fused = FusedGnn(model, weights, dtype=torch.float32)
     x, step = torch.ones(batch.num_rows, 1, device=DEVICE), torch.tensor([2], device=DEVICE)
     features = torch.zeros(batch.num_rows, 1, 2, device=DEVICE)
@@ -186,7 +186,7 @@ def test_a_batch_with_lists_sums_and_differentiates_as_with_matrices(weighted):
 
 def test_activations_are_freed_by_the_backward_pass():
     model, batch = network(num_layers=1, num_random_features=0), batch_of("dense", weighted=False)
-    fused = FusedGnn(model, FlatWeights(model), dtype=torch.float32)
+    fused = FusedGnn(model, FlatParameters(model), dtype=torch.float32)
     x, step = torch.ones(batch.num_rows, 1, device=DEVICE), torch.tensor([2], device=DEVICE)
     loss = fused(batch, x, step, torch.zeros(batch.num_rows, 1, 0, device=DEVICE)).sum()
     tape = weakref.ref(fused.tape)
@@ -196,7 +196,7 @@ def test_activations_are_freed_by_the_backward_pass():
 
 def test_calls_differentiated_apart_are_refused():
     model, batch = network(num_layers=1, num_random_features=0), batch_of("lists", weighted=False)
-    fused = FusedGnn(model, FlatWeights(model), dtype=torch.float32, calls_at_once=2)
+    fused = FusedGnn(model, FlatParameters(model), dtype=torch.float32, calls_at_once=2)
     x, step = torch.ones(batch.num_rows, 1, device=DEVICE), torch.tensor([2], device=DEVICE)
     features = torch.zeros(batch.num_rows, 1, 0, device=DEVICE)
     first, _ = fused(batch, x, step, features), fused(batch, x, step, features)
@@ -207,7 +207,7 @@ def test_calls_differentiated_apart_are_refused():
 
 def test_gradient_that_overflows_is_dropped():
     model, batch = network(num_layers=1), batch_of("dense", weighted=False)
-    weights = FlatWeights(model)
+    weights = FlatParameters(model)
     logits = FusedGnn(model, weights, dtype=torch.float32)(
         batch,
         torch.ones(batch.num_rows, 1, device=DEVICE),
@@ -277,7 +277,7 @@ def test_float16_on_real_batches(name):
     batch = DenseBatch.from_graphs(get_dataset(config["dataset"]).graphs("train", 30), DEVICE)
     random = RowRandom(torch.Generator(DEVICE).manual_seed(0))
     num_steps, num_samples, temperature = config["num_steps"], 8, config["start_temperature"]
-    weights = FlatWeights(model)
+    weights = FlatParameters(model)
     with torch.no_grad():
         path = list(reverse_process(model, batch, range(num_steps, 0, -1), num_samples, random))
         cost = step_cost(problem, noise, batch, Steps.join(path), temperature).total
@@ -299,7 +299,7 @@ def test_float16_on_real_batches(name):
 @pytest.mark.gpu
 def test_recorded_samples_are_those_that_ran_as_written(monkeypatch):
     model = network()
-    fused = FusedGnn(model, FlatWeights(model))
+    fused = FusedGnn(model, FlatParameters(model))
     batch = DenseBatch.from_graphs(graphs(), DEVICE)
     recorded, written = Sampler(fused, 3, torch.device(DEVICE)), Sampler(fused, 3, torch.device(DEVICE))
     for seed in (0, 1, 0):
@@ -321,7 +321,7 @@ def test_recorded_training_steps_are_those_that_ran_as_written():
     vectors = []
     for capture in (True, False):
         model = initial_model(config).to(DEVICE)
-        weights = FlatWeights(model)
+        weights = FlatParameters(model)
         denoiser = FusedGnn(model, weights, calls_at_once=config.num_steps)
         problem, noise = get_problem("mis"), make_noise(config.noise, config.num_steps)
         take_step = TrainStep(config, problem, noise, denoiser, weights, data, group, capture=capture)

@@ -10,7 +10,7 @@ import networkx
 import numpy as np
 import pytest
 
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.graphs import kernels
 from diffuco.graphs.generate import ba_graph, er_graph, mixed_graph, planar_union, random_qubo, rb_graph
 from diffuco.graphs.graph import Graph

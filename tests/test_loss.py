@@ -14,7 +14,7 @@ from diffuco.diffusion.loss import backward_joint_bound, later_costs_advantage, 
 from diffuco.diffusion.noise import AnnealedNoise, CategoricalNoise, ExponentialNoise, make_noise
 from diffuco.diffusion.randomness import RowRandom, SharedRandom
 from diffuco.diffusion.reverse import ReverseStep, Steps, predict, reverse_process
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import DenseBatch, SparseBatch
 from diffuco.graphs.graph import Graph
 from diffuco.problems import get_problem

@@ -1,12 +1,12 @@
 import pytest
 import torch
 
-from diffuco import memory
-from diffuco.errors import InputError
+from diffuco.inference import memory
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.formats import write_graph
 from diffuco.graphs.graph import Graph
-from diffuco.memory import check_fits, free_bytes, requirement
-from diffuco.solver import Solver
+from diffuco.inference.memory import check_fits, free_bytes, requirement
+from diffuco.inference.solver import Solver
 from test_solver import untrained
 
 CPU = torch.device("cpu")

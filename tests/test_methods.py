@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import oracle
-from diffuco.baselines.methods import GraphByGraph, all_methods, get_method, register_method, solve_with
-from diffuco.baselines.methods import _methods as registered
-from diffuco.baselines.methods.evaluation import evaluate_method
-from diffuco.errors import InputError
+from diffuco.methods import GraphByGraph, all_methods, get_method, register_method, solve_with
+from diffuco.methods import _methods as registered
+from diffuco.evaluation.evaluate_method import evaluate_method
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph, GraphWarning
 from diffuco.problems import all_problems, get_problem
-from diffuco.verification import verify
+from diffuco.solution.verification import verify
 
 PAIRS = [(method.name, problem) for method in all_methods() for problem in method.problems]
 EXACT = ("auto", "cp-sat", "highs", "gurobi")
@@ -178,7 +178,7 @@ def test_refusals():
     ],
 )
 def test_what_is_missing_is_one_line_with_the_remedy(run, monkeypatch, house, name, module, line):
-    monkeypatch.setattr(f"diffuco.baselines.methods.{module}.find_spec", lambda _: None)
+    monkeypatch.setattr(f"diffuco.methods.{module}.find_spec", lambda _: None)
     monkeypatch.setenv("PATH", "")
     outcome = run("solve", "mis", house, "--method", name)
     assert outcome.code == 2

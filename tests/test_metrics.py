@@ -3,10 +3,10 @@ import math
 import numpy as np
 import pytest
 
-from diffuco import metrics
-from diffuco.evaluation import evaluate, summarise, table
+from diffuco.evaluation import metrics
+from diffuco.evaluation.evaluate import evaluate, summarise, table
 from diffuco.graphs.datasets import get_dataset
-from diffuco.solver import Solver
+from diffuco.inference.solver import Solver
 from test_solver import untrained
 
 

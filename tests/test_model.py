@@ -7,11 +7,11 @@ from safetensors.torch import load_file, save_file
 from torch.testing import assert_close
 
 import oracle
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import DenseBatch, SparseBatch
 from diffuco.graphs.graph import Graph
 from diffuco.model import Gnn, GnnConfig, load_checkpoint, read_card, save_checkpoint
-from diffuco.model.acceleration import MixedPrecisionDenoiser
+from diffuco.model.engine.acceleration import MixedPrecisionDenoiser
 from diffuco.model.gnn import GraphNorm
 from diffuco.pretrained import load_model, save_model
 

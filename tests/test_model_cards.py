@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from diffuco import pretrained
-from diffuco.baselines.methods import check_method, get_method
-from diffuco.errors import InputError
+from diffuco.methods import check_method, get_method
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.generate import ba_graph, er_graph
 from diffuco.graphs.graph import Graph
 from diffuco.model import load_checkpoint, read_card

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.collection import Collection, split_of
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.formats import write_graph

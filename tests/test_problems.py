@@ -7,11 +7,11 @@ import torch
 from torch.testing import assert_close
 
 import oracle
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import DenseBatch, SparseBatch
 from diffuco.graphs.graph import Graph
 from diffuco.problems import all_problems, check_weights, get_problem, ignored_weights, without_ignored_weights
-from diffuco.verification import verify
+from diffuco.solution.verification import verify
 
 PROBLEMS = [*all_problems(), *(get_problem(name, 1.5) for name in ("mis", "mvc", "max-clique", "mds"))]
 for_all_problems = pytest.mark.parametrize("problem", PROBLEMS, ids=str)

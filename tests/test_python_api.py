@@ -10,10 +10,10 @@ import scipy.sparse
 import torch
 
 import diffuco
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.generate import er_graph
 from diffuco.graphs.graph import Graph
-from diffuco.solver import Solver
+from diffuco.inference.solver import Solver
 
 CYCLE = networkx.cycle_graph(7)
 

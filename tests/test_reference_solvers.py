@@ -7,16 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from diffuco.baselines import reference_solvers
-from diffuco.baselines.exact import ExactResult
-from diffuco.baselines.methods import get_method, sdp, solve_with
-from diffuco.baselines.methods.highs import solve_highs
-from diffuco.baselines.reference_solvers import NUM_CUT_RUNS, solve_reference
-from diffuco.baselines.reference_store import Reference
-from diffuco.baselines.references import find_references
+from diffuco.methods import reference_solvers
+from diffuco.methods.exact import ExactResult
+from diffuco.methods import get_method, sdp, solve_with
+from diffuco.methods.highs import solve_highs
+from diffuco.evaluation.reference_solvers import NUM_CUT_RUNS, solve_reference
+from diffuco.evaluation.reference_store import Reference
+from diffuco.evaluation.references import find_references
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph
-from diffuco.verification import verify
+from diffuco.solution.verification import verify
 
 
 def random_graph(num_nodes: int, seed: int) -> Graph:

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from diffuco.baselines import reference_store, references
-from diffuco.baselines.clique import largest_clique
-from diffuco.baselines.reference_store import COLUMNS, Reference, Row, key_of, read_rows, write_rows
-from diffuco.baselines.references import complement, find_references
-from diffuco.errors import InputError
+from diffuco.methods import reference_store, references
+from diffuco.methods.clique import largest_clique
+from diffuco.evaluation.reference_store import COLUMNS, Reference, Row, key_of, read_rows, write_rows
+from diffuco.evaluation.references import complement, find_references
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph, GraphWarning
 from diffuco.problems import all_problems
@@ -164,7 +164,7 @@ def test_a_longer_search_never_loses_what_a_shorter_one_knew(problem, sign):
 
 def test_vertex_covers_are_the_complements_of_independent_sets(tmp_path):
     pytest.importorskip("ortools")
-    from diffuco.baselines.exact import solve_exact
+    from diffuco.methods.exact import solve_exact
 
     graphs = [
         *get_dataset("rb-tiny").graphs("test", 6),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.datasets import Dataset, get_dataset
 from diffuco.graphs.formats import write_graph
 from diffuco.graphs.generate import rb_graph
@@ -36,7 +36,7 @@ from diffuco.reproduction.n_query import query_tasks
 from diffuco.reproduction.records import Row, Task, read_rows, run_tasks
 from diffuco.reproduction.reported import CE, N_QUERY, RAW, Reported
 from diffuco.reproduction.workspace import Workspace
-from diffuco.solver import Solver
+from diffuco.inference.solver import Solver
 from diffuco.training.recipes import RECIPES
 
 TINY = Benchmark(

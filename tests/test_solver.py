@@ -10,20 +10,20 @@ import torch
 
 import diffuco
 import oracle
-from diffuco.devices import pick_device
+from diffuco.foundation.devices import pick_device
 from diffuco.diffusion.randomness import RowRandom
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import make_batch
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.formats import FORMATS, read_graphs, write_graph
 from diffuco.graphs.graph import Graph, GraphWarning
-from diffuco.graphs.grouping import ROWS_PER_BATCH, batches_by_size
+from diffuco.graphs.batch.by_size import ROWS_PER_BATCH, batches_by_size
 from diffuco.model import Checkpoint, Gnn, GnnConfig
 from diffuco.pretrained import Choice
 from diffuco.problems import all_problems, get_problem, without_ignored_weights
-from diffuco.sampling import evaluation_steps, sample_steps
-from diffuco.solver import Solver, best_solutions
-from diffuco.verification import verify
+from diffuco.diffusion.sampling import evaluation_steps, sample_steps
+from diffuco.inference.solver import Solver, best_solutions
+from diffuco.solution.verification import verify
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 NAMES = [problem.name for problem in all_problems()]
@@ -112,9 +112,9 @@ def test_graphs_of_several_kinds_get_the_model_made_for_them(monkeypatch):
     small, large = get_dataset("ba-tiny").graph("test", 0), get_dataset("ba-small").graph("test", 0)
     choices = {graph.num_nodes: Choice(f"model of {graph.num_nodes}", "", True) for graph in (small, large)}
     monkeypatch.setattr(
-        "diffuco.solving.choose_models", lambda problem, graphs: [choices[graph.num_nodes] for graph in graphs]
+        "diffuco.solving.entry.choose_models", lambda problem, graphs: [choices[graph.num_nodes] for graph in graphs]
     )
-    monkeypatch.setattr("diffuco.solver.load_model", lambda name, device: replace(untrained("mis"), name=name))
+    monkeypatch.setattr("diffuco.inference.solver.load_model", lambda name, device: replace(untrained("mis"), name=name))
     solutions = diffuco.solve([large, small, large], "mis", samples=1, step_factor=1)
     assert [solution.graph for solution in solutions] == [large, small, large]
     assert [solution.model for solution in solutions] == [f"model of {s.graph.num_nodes}" for s in solutions]

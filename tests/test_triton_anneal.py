@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from diffuco import ops
-from diffuco.baselines.methods import automatic, solve_with
+from diffuco.methods import automatic, solve_with
 from diffuco.graphs.batch import DenseBatch
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.generate import ba_graph
@@ -19,8 +19,8 @@ from diffuco.ops import torch_anneal
 from diffuco.ops.adjacency import DenseAdjacency
 from diffuco.pretrained import choose_model
 from diffuco.problems import get_problem
-from diffuco.refinement import Schedule
-from diffuco.solver import Solver
+from diffuco.inference.refinement import Schedule
+from diffuco.inference.solver import Solver
 from kernels import DEVICE, INTERPRETED, importing_kernels
 from test_decoding import every_problem, random_graph, small_graphs
 from test_refinement import annealed_by, states_for

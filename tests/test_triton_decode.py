@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from diffuco import ops
-from diffuco.decoding import conditional_expectation
+from diffuco.diffusion.decoding import conditional_expectation
 from diffuco.graphs.batch import DenseBatch
 from diffuco.graphs.generate import ba_graph
 from diffuco.graphs.graph import Graph

@@ -3,14 +3,14 @@
 import pytest
 import torch
 
-from diffuco.baselines.methods.rlsa import Chains, take_step, take_step_in_one_kernel
-from diffuco.decoding import without_padding
+from diffuco.methods.rlsa import Chains, take_step, take_step_in_one_kernel
+from diffuco.diffusion.decoding import without_padding
 from diffuco.graphs.batch import DenseBatch
 from kernels import DEVICE, INTERPRETED, importing_kernels
 from test_decoding import every_problem, random_graph
 
 with importing_kernels():
-    from diffuco.baselines.methods import triton_rlsa  # noqa: F401
+    from diffuco.methods import triton_rlsa  # noqa: F401
 
 pytestmark = [] if INTERPRETED else [pytest.mark.gpu]
 

@@ -7,7 +7,7 @@ import pytest
 
 from diffuco.graphs.graph import Graph
 from diffuco.problems import all_problems
-from diffuco.verification import verify
+from diffuco.solution.verification import verify
 
 PROBLEMS = [problem.name for problem in all_problems()]
 

@@ -15,14 +15,14 @@ import httpx
 import numpy as np
 import pytest
 
-from diffuco import memory
+from diffuco.inference import memory
 from diffuco.graphs.formats import TEXT_FORMATS, parse_graph, read_graph, write_graph
 from diffuco.graphs.graph import Graph
 from diffuco.problems import all_problems
-from diffuco.solver import Solver
-from diffuco.verification import verify
+from diffuco.inference.solver import Solver
+from diffuco.solution.verification import verify
 from diffuco.web.app import create_app
-from diffuco.web.batching import Job, Options
+from diffuco.web.queue import Job, Options
 from diffuco.web.events import EventResponse, packed
 from diffuco.web.limits import Limits
 from diffuco.web.messages import ProblemName

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from diffuco.graphs.graph import Graph
     from diffuco.integrations.dimod_sampler import DiffUCOSampler
     from diffuco.pretrained import list_models, load_model, save_model
-    from diffuco.solution import Solution
-    from diffuco.solver import Solver
-    from diffuco.solving import solve
+    from diffuco.solution.result import Solution
+    from diffuco.inference.solver import Solver
+    from diffuco.solving.entry import solve
 
 __version__ = "0.1.0"
 
@@ -40,13 +40,13 @@ __all__ = [
 _HOME = {
     "DiffUCOSampler": "diffuco.integrations.dimod_sampler",
     "Graph": "diffuco.graphs.graph",
-    "Solution": "diffuco.solution",
-    "Solver": "diffuco.solver",
+    "Solution": "diffuco.solution.result",
+    "Solver": "diffuco.inference.solver",
     "list_models": "diffuco.pretrained",
     "load_model": "diffuco.pretrained",
     "read_graph": "diffuco.graphs.formats",
     "save_model": "diffuco.pretrained",
-    "solve": "diffuco.solving",
+    "solve": "diffuco.solving.entry",
 }
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.formats.output import open_for_writing
 from diffuco.graphs.graph import Graph
-from diffuco.solution import Solution, as_count
-from diffuco.wording import counted
+from diffuco.solution.result import Solution, as_count
+from diffuco.foundation.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -28,7 +28,7 @@ from diffuco.cli import (
 )
 from diffuco.cli.console import one_line_warnings, print_error
 from diffuco.cli.options import examples
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130

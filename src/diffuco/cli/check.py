@@ -9,7 +9,7 @@ from diffuco.cli.console import print_json, print_result
 from diffuco.cli.options import Format, Json, Problem, ProblemName, examples
 
 if TYPE_CHECKING:
-    from diffuco.verification import Verdict
+    from diffuco.solution.verification import Verdict
 
 EXIT_INFEASIBLE = 1
 
@@ -36,9 +36,9 @@ def check(
     The exit code is 0 if the solution is feasible, 1 if it is not, and 2 if a file cannot be used.
     """
     from diffuco.graphs.formats import read_graph
-    from diffuco.solution import as_count
-    from diffuco.solution_files import read_solution
-    from diffuco.verification import verify
+    from diffuco.solution.result import as_count
+    from diffuco.solution.files import read_solution
+    from diffuco.solution.verification import verify
 
     graph = read_graph(file, file_format)
     given = read_solution(solution, graph)

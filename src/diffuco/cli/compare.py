@@ -7,21 +7,21 @@ import typer
 
 from diffuco.cli import options
 from diffuco.cli.console import make_folder, print_json, print_note, print_result, progress_bar, shows_progress
-from diffuco.errors import InputError
-from diffuco.files import finite
-from diffuco.wording import counted
+from diffuco.foundation.errors import InputError
+from diffuco.foundation.files import finite
+from diffuco.foundation.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.table import Table
 
-    from diffuco.baselines.comparison import Run
-    from diffuco.baselines.methods.base import Method
+    from diffuco.evaluation.compare import Run
+    from diffuco.methods.base import Method
     from diffuco.graphs.datasets import Dataset
     from diffuco.graphs.graph import Graph
     from diffuco.problems import Problem
-    from diffuco.solver import Solver
+    from diffuco.inference.solver import Solver
 
 METHODS_HELP = (
     "Names with commas between them, as `diffuco methods` lists them; diffuco is a model whose samples are annealed "
@@ -61,12 +61,12 @@ def compare(
     at once may spend the sum. Gaps are to the references that `diffuco reference` knows or finds, or to the best that
     any method found where a solver for references is not installed.
     """
-    from diffuco.baselines.comparison import run_methods, summary
-    from diffuco.devices import pick_device
+    from diffuco.evaluation.compare import run_methods, summary
+    from diffuco.foundation.devices import pick_device
     from diffuco.graphs.datasets import get_dataset
     from diffuco.plotting import check_plot_path, plot_comparisons
     from diffuco.problems import get_problem
-    from diffuco.provenance import hardware, source_commit
+    from diffuco.foundation.provenance import hardware, source_commit
 
     budgets = _budgets(budget)
     if count == 0:
@@ -120,10 +120,10 @@ def _methods(
     names: str, problem: str, model: str | None, dataset: "Dataset", device: str
 ) -> "tuple[list[Method], Solver | None]":
     """The methods, and the model that some of them share."""
-    from diffuco.baselines.methods import get_method
-    from diffuco.baselines.methods.model import ModelMethod, PlainModelMethod
+    from diffuco.methods import get_method
+    from diffuco.methods.model import ModelMethod, PlainModelMethod
     from diffuco.pretrained import choose_model
-    from diffuco.solver import Solver
+    from diffuco.inference.solver import Solver
 
     kinds = {kind.name: kind for kind in (ModelMethod, PlainModelMethod)}
     asked = list(dict.fromkeys(part.strip() for part in names.split(",")))
@@ -146,8 +146,8 @@ def _optima(problem: "Problem", graphs: "Sequence[Graph]", runs: "Sequence[Run]"
     """What gaps are measured to, in words and as energies."""
     import numpy as np
 
-    from diffuco.baselines.comparison import best_known
-    from diffuco.baselines.references import find_references
+    from diffuco.evaluation.compare import best_known
+    from diffuco.evaluation.references import find_references
 
     try:
         references = find_references(problem.name, graphs, progress=shows_progress())
@@ -179,7 +179,7 @@ def _table(record: dict[str, Any]) -> "Table":
 def _write(path: Path, record: dict[str, Any]) -> None:
     import json
 
-    from diffuco.files import replacing
+    from diffuco.foundation.files import replacing
 
     with replacing(path) as out:
         out.write((json.dumps(finite(record), indent=2) + "\n").encode())

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from diffuco.errors import InputError
-from diffuco.files import finite
+from diffuco.foundation.errors import InputError
+from diffuco.foundation.files import finite
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -9,15 +9,15 @@ import typer
 from diffuco.cli import options
 from diffuco.cli.console import make_folder, print_json, print_result, progress_bar, shows_progress
 from diffuco.cli.inputs import load_collection
-from diffuco.errors import InputError
-from diffuco.files import finite
+from diffuco.foundation.errors import InputError
+from diffuco.foundation.files import finite
 
 if TYPE_CHECKING:
-    from diffuco.baselines.reference_store import Reference
+    from diffuco.evaluation.reference_store import Reference
     from diffuco.graphs.collection import Collection
     from diffuco.graphs.datasets import Dataset
     from diffuco.graphs.graph import Graph
-    from diffuco.solver import Solver
+    from diffuco.inference.solver import Solver
 
 
 REFERENCE_HELP = (
@@ -80,8 +80,8 @@ def evaluate(
     gap to it. The samples of a model are not refined unless --refine asks for it, so that it is the paper's method that
     is measured.
     """
-    from diffuco import evaluation
-    from diffuco.solver import check_options
+    from diffuco.evaluation import evaluate as evaluation
+    from diffuco.inference.solver import check_options
 
     options.refuse_mixture(context, method, time_limit)
     sweeps = options.num_sweeps(refine)
@@ -134,7 +134,7 @@ def _source(dataset: str | None, own_graphs: Path | None) -> "Dataset | Collecti
 
 
 def _checked_problem(method: str, problem: options.ProblemName | None, time_limit: float | None) -> str:
-    from diffuco.baselines.methods import check_method, get_method
+    from diffuco.methods import check_method, get_method
 
     if problem is None:
         raise InputError("--method needs --problem, which a model would bring along")
@@ -144,7 +144,7 @@ def _checked_problem(method: str, problem: options.ProblemName | None, time_limi
 
 def _load(model: str | None, problem: options.ProblemName | None, device: str) -> "Solver":
     from diffuco.pretrained import load_model
-    from diffuco.solver import Solver
+    from diffuco.inference.solver import Solver
 
     if model is None:
         raise InputError("nothing to evaluate; give --model or --method")
@@ -153,7 +153,7 @@ def _load(model: str | None, problem: options.ProblemName | None, device: str) -
 
 
 def _evaluate_method(method: str, problem: str, graphs: list["Graph"], **settings: Any) -> dict[str, Any]:
-    from diffuco.baselines.methods.evaluation import evaluate_method
+    from diffuco.evaluation.evaluate_method import evaluate_method
 
     with progress_bar() as bar:
         task = bar.add_task("solving", total=len(graphs))
@@ -165,7 +165,7 @@ def _evaluate_method(method: str, problem: str, graphs: list["Graph"], **setting
 def _references(reference: ReferenceName, problem: str, graphs: list["Graph"]) -> list["Reference"] | None:
     if reference is ReferenceName.NONE:
         return None
-    from diffuco.baselines.references import find_references
+    from diffuco.evaluation.references import find_references
 
     return find_references(problem, graphs, progress=shows_progress())
 
@@ -183,7 +183,7 @@ def _about_references(
     references: list["Reference"], seconds: dict[str, float], training_minutes: float | None
 ) -> dict[str, Any]:
     """Where the references come from, and after how many graphs a model that was trained is faster than them."""
-    from diffuco.metrics import n_query
+    from diffuco.evaluation.metrics import n_query
 
     solving_s, solver_s = (
         total / len(references) for total in (sum(seconds.values()), sum(known.seconds for known in references))

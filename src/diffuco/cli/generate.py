@@ -7,8 +7,8 @@ import typer
 
 from diffuco.cli import options
 from diffuco.cli.console import make_folder, print_json, print_result, progress_bar, shows_progress
-from diffuco.errors import InputError
-from diffuco.wording import counted
+from diffuco.foundation.errors import InputError
+from diffuco.foundation.wording import counted
 
 if TYPE_CHECKING:
     from diffuco.graphs.formats import Format

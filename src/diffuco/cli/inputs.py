@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from diffuco.cli.console import print_error, progress_bar
-from diffuco.errors import InputError
-from diffuco.wording import counted
+from diffuco.foundation.errors import InputError
+from diffuco.foundation.wording import counted
 
 if TYPE_CHECKING:
     from diffuco.graphs.collection import Collection

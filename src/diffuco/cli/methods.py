@@ -24,7 +24,7 @@ def methods(as_json: Json = False) -> None:
     Shows the problems each method solves and whether it is installed. A time limit is used up, stopped at unless done
     before, or ignored by a method that cannot be cut short.
     """
-    from diffuco.baselines.methods import all_methods
+    from diffuco.methods import all_methods
 
     records = [
         {

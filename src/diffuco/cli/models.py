@@ -30,7 +30,7 @@ def models(
     """
     from diffuco.pretrained import FIND_BASELINES, list_models, load_model
     from diffuco.pretrained.cards import is_baseline
-    from diffuco.wording import counted
+    from diffuco.foundation.wording import counted
 
     shipped = list_models()
     cards = [card for card in shipped if is_baseline(card) == baselines]

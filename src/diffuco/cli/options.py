@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 
 
 class ProblemName(StrEnum):

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 from diffuco.cli.console import make_folder, print_result
 from diffuco.cli.inputs import Inputs, LoadedGraph
-from diffuco.errors import InputError
-from diffuco.wording import counted
+from diffuco.foundation.errors import InputError
+from diffuco.foundation.wording import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from diffuco.solution import Solution
+    from diffuco.solution.result import Solution
 
 MAX_LABEL_CHARACTERS = 300
 
@@ -71,7 +71,7 @@ def _table(records: list[dict[str, Any]], title: str, num_samples: int | None) -
 
 
 def _solution_line(record: dict[str, Any]) -> str:
-    from diffuco.solution_files import label_line
+    from diffuco.solution.files import label_line
 
     labels, shown, length = record["solution"], [], 0
     for label in labels:

@@ -7,13 +7,13 @@ import typer
 
 from diffuco.cli import options
 from diffuco.cli.console import make_folder, print_json, print_result, shows_progress
-from diffuco.errors import InputError
-from diffuco.wording import counted
+from diffuco.foundation.errors import InputError
+from diffuco.foundation.wording import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from diffuco.baselines.reference_store import Reference
+    from diffuco.evaluation.reference_store import Reference
 
 TIME_LIMIT_HELP = "Seconds a graph; those not proven in less time before are tried again."
 STORE_HELP = "Folder whose file DATASET-PROBLEM.csv the results are added to."
@@ -26,7 +26,7 @@ def add_to(app: typer.Typer) -> None:
             "diffuco reference rb-small mis",
             "diffuco reference ba-large mds --count 100 --time-limit 600",
             "diffuco reference ba-small max-cut --count 100 --time-limit 2",
-            "diffuco reference rb-200 mis --store src/diffuco/baselines/reference_data",
+            "diffuco reference rb-200 mis --store src/diffuco/evaluation/reference_data",
         )
     )(reference)
 
@@ -46,7 +46,7 @@ def reference(
     heuristics and marked as not proven, with the best bound; large cuts are annealed from several seeds. Results of mvc
     are kept as those of mis, which they follow from.
     """
-    from diffuco.baselines.references import find_references
+    from diffuco.evaluation.references import find_references
     from diffuco.graphs.datasets import get_dataset
 
     if time_limit <= 0:
@@ -62,7 +62,7 @@ def reference(
 
 
 def _summary(references: list["Reference"]) -> dict[str, Any]:
-    from diffuco.metrics import mean_with_error
+    from diffuco.evaluation.metrics import mean_with_error
 
     objective = mean_with_error([known.objective for known in references])
     record = {

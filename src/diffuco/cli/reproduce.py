@@ -8,7 +8,7 @@ import typer
 
 from diffuco.cli import options
 from diffuco.cli.console import make_folder, print_json, print_note, print_result, progress_bar
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -157,7 +157,7 @@ def _measure(item: "Item", settings: "Options", folder: Path, only: str, unmeasu
 def _methods(text: str | None) -> tuple[str, ...] | None:
     if text is None:
         return None
-    from diffuco.baselines.methods import get_method
+    from diffuco.methods import get_method
 
     names = () if text == "none" else tuple(dict.fromkeys(part.strip() for part in text.split(",")))
     return tuple(get_method(name).name for name in names)

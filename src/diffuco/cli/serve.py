@@ -9,7 +9,7 @@ import typer
 
 from diffuco.cli.console import print_note, print_result
 from diffuco.cli.options import Device, examples
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 Model = Annotated[

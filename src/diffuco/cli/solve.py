@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diffuco.cli import options
-from diffuco.cli.batches import FileSolver, solve_files
+from diffuco.cli.many_files import FileSolver, solve_files
 from diffuco.cli.console import make_folder, print_json, print_note, print_result, progress_bar
 from diffuco.cli.inputs import Inputs, LoadedGraph, load_inputs
 from diffuco.cli.outputs import as_record, print_solutions, solution_paths
-from diffuco.errors import InputError
-from diffuco.solution_log import SUFFIXES
-from diffuco.wording import counted
+from diffuco.foundation.errors import InputError
+from diffuco.solution.log import SUFFIXES
+from diffuco.foundation.wording import counted
 
 if TYPE_CHECKING:
     from diffuco.graphs.graph import Graph
     from diffuco.model.checkpoint import Checkpoint
-    from diffuco.solution import Solution
-    from diffuco.solver import Solver
+    from diffuco.solution.result import Solution
+    from diffuco.inference.solver import Solver
 
 EXIT_BAD_INPUT = 2
 OUTPUT_HELP = (
@@ -123,7 +123,7 @@ def _log_path(output: Path | None, plot: Path | None) -> Path:
 
 def _load(problem: str, model: str | None) -> "Checkpoint | None":
     """The model that is asked for, once for all workers."""
-    from diffuco.solver import Solver
+    from diffuco.inference.solver import Solver
 
     return Solver(problem, model, device="cpu").checkpoint if model is not None else None
 
@@ -143,8 +143,8 @@ def _title(problem: str, kind: str, records: list[dict[str, Any]]) -> str:
 
 def _explain(problem: str, solutions: list["Solution"], device: str, time_limit: float | None) -> None:
     """Say how the method auto found each solution, and why so."""
-    from diffuco.baselines.methods.automatic import missing_proof, searchers
-    from diffuco.devices import pick_device
+    from diffuco.methods.auto import missing_proof, searchers
+    from diffuco.foundation.devices import pick_device
     from diffuco.problems import get_problem
 
     reasons = [f"proven optimal by {solution.model}" for solution in solutions if solution.optimal]
@@ -172,7 +172,7 @@ def _check_plot(inputs: Inputs, plot: Path | None) -> None:
 def _solve_with_models(
     problem: str, model: str | None, inputs: Inputs, settings: dict[str, Any], device: str
 ) -> list["Solution"]:
-    from diffuco.solving import solvers_for
+    from diffuco.solving.entry import solvers_for
 
     graphs = [loaded.graph for loaded in inputs.graphs]
     if model is None:
@@ -203,7 +203,7 @@ def _announce_choice(problem: str, graphs: list["Graph"]) -> None:
 
 
 def _announce_large(solver: "Solver", inputs: list[LoadedGraph], samples: int) -> None:
-    from diffuco.memory import LARGE_BYTES
+    from diffuco.inference.memory import LARGE_BYTES
 
     for loaded in inputs:
         need = solver.requirement(loaded.graph, samples)
@@ -213,7 +213,7 @@ def _announce_large(solver: "Solver", inputs: list[LoadedGraph], samples: int) -
 
 
 def _check_method(method: str, problem: str, time_limit: float | None) -> None:
-    from diffuco.baselines.methods import check_method, get_method
+    from diffuco.methods import check_method, get_method
 
     check_method(get_method(method), problem, time_limit)
 
@@ -221,7 +221,7 @@ def _check_method(method: str, problem: str, time_limit: float | None) -> None:
 def _solve_with(
     method: str, problem: str, inputs: Inputs, *, seed: int, device: str, time_limit: float | None
 ) -> list["Solution"]:
-    from diffuco.baselines.methods import solve_with
+    from diffuco.methods import solve_with
 
     with progress_bar() as bar:
         task = bar.add_task("solving", total=len(inputs.graphs), visible=not inputs.is_single)
@@ -239,7 +239,7 @@ def _solve_with(
 def _write_files(
     solutions: list["Solution"], records: list[dict[str, Any]], paths: list[Path], plot: Path | None
 ) -> None:
-    from diffuco.solution_files import write_solution
+    from diffuco.solution.files import write_solution
 
     if paths:
         for path, record in zip(paths, records, strict=True):

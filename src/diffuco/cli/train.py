@@ -7,8 +7,8 @@ import typer
 
 from diffuco.cli import options
 from diffuco.cli.console import make_folder, print_json, print_result, shows_progress
-from diffuco.errors import InputError
-from diffuco.wording import counted
+from diffuco.foundation.errors import InputError
+from diffuco.foundation.wording import counted
 
 if TYPE_CHECKING:
     from diffuco.graphs.collection import Collection
@@ -129,7 +129,7 @@ def _check_choice(recipe: str | None, graphs: Path | None, problem: options.Prob
 
 def _fitted(graphs: "Collection", problem: str, resumed: Path | None, device: str, *, speaks: bool) -> "TrainConfig":
     """The recipe that a run was started with, or one chosen now."""
-    from diffuco.devices import pick_device
+    from diffuco.foundation.devices import pick_device
     from diffuco.problems import check_weights, get_problem
     from diffuco.training.fitting import fit_recipe
     from diffuco.training.resume import started_config

@@ -16,7 +16,7 @@ import numpy as np
 import safetensors.numpy
 from numpy.typing import NDArray
 
-from diffuco.files import replacing
+from diffuco.foundation.files import replacing
 from diffuco.graphs.graph import Graph, GraphWarning
 
 FORMAT = b"diffuco graphs 1\n"

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.graph import Graph
-from diffuco.wording import counted
+from diffuco.foundation.wording import counted
 
 SPLITS = ("train", "validation", "test")
 VALIDATION_PERCENT = 10

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.formats import read_graph
 from diffuco.graphs.formats.base import unless_all_one
 from diffuco.graphs.graph import Graph

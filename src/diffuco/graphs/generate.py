@@ -8,9 +8,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.graph import Graph
-from diffuco.wording import counted
+from diffuco.foundation.wording import counted
 
 GENERATOR_VERSION = 1
 """Part of every cache file's name; raise it whenever a generator or a named dataset gives different graphs."""

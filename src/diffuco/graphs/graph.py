@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from diffuco.errors import InputError
-from diffuco.wording import counted
+from diffuco.foundation.errors import InputError
+from diffuco.foundation.wording import counted
 
 MAX_NODES = 2**31 - 1
 

@@ -7,7 +7,7 @@ threads generate in parallel. With `NUMBA_DISABLE_JIT=1` they are plain Python a
 import numpy as np
 from numpy.typing import NDArray
 
-from diffuco.compilation import compiled
+from diffuco.ops.compilation import compiled
 
 
 @compiled

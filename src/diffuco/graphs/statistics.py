@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from diffuco.graphs.graph import Graph
-from diffuco.wording import counted
+from diffuco.foundation.wording import counted
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.graph import Graph
 from diffuco.model.checkpoint import Checkpoint
-from diffuco.solver import Solver
+from diffuco.inference.solver import Solver
 
 try:
     import dimod

@@ -20,8 +20,8 @@ from diffuco.graphs.graph import Graph
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from diffuco.solution import Solution
-    from diffuco.solver import Solver
+    from diffuco.solution.result import Solution
+    from diffuco.inference.solver import Solver
 
 Cut = tuple[float, tuple[set[Hashable], set[Hashable]]]
 
@@ -187,7 +187,7 @@ def _solve(problem: str, graph: Graph, seed: int | None = None) -> "Solution":
 
 @lru_cache(maxsize=8)
 def _solver(problem: str, model: "str | Path", device: str) -> "Solver":
-    from diffuco.solver import Solver
+    from diffuco.inference.solver import Solver
 
     return Solver(problem, model, device=device)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

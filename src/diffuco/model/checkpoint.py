@@ -15,8 +15,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from diffuco.errors import InputError
-from diffuco.files import replacing
+from diffuco.foundation.errors import InputError
+from diffuco.foundation.files import replacing
 from diffuco.model.gnn import Gnn, GnnConfig
 
 FORMAT = 1

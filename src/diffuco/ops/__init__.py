@@ -11,7 +11,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.ops import reference, torch_anneal, torch_decode
 from diffuco.ops.adjacency import CoverCosts, CsrAdjacency, DenseAdjacency, NeighborLists
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.graph import Graph
 from diffuco.graphs.statistics import GraphStatistics, describe
 from diffuco.model.checkpoint import Checkpoint, load_checkpoint, read_card, save_folder

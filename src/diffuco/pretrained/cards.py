@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.datasets import get_dataset
-from diffuco.wording import counted, with_error
+from diffuco.foundation.wording import counted, with_error
 
 Card = dict[str, Any]
 """As `list_models` gives it. Training writes most of it; `experiments/ship_model.py` adds what is measured later:

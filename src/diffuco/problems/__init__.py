@@ -2,7 +2,7 @@
 
 import difflib
 
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.problems.base import CoverForm, NodeSetProblem, Problem, QuadraticForm
 from diffuco.problems.max_clique import MaximumClique
 from diffuco.problems.max_cut import MaximumCut
@@ -50,12 +50,16 @@ def all_problems() -> list[Problem]:
     return [problem() for problem in _PROBLEMS]
 
 
-def get_problem(name: str, penalty: float | None = None) -> Problem:
+def get_problem(name: str | Problem, penalty: float | None = None) -> Problem:
     """The problem of this name, with its default penalty or the one given (above 1, so that minima are feasible).
+
+    A `Problem` is returned as it is: whatever takes a name of ours takes a problem of yours.
 
     >>> get_problem("mis", penalty=1.1)
     MaximumIndependentSet(penalty=1.1)
     """
+    if isinstance(name, Problem):
+        return name
     by_name = {problem.name: problem for problem in _PROBLEMS}
     if name not in by_name:
         close = difflib.get_close_matches(name, by_name, n=1)

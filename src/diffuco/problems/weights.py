@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.graph import Graph, GraphWarning
 from diffuco.problems.base import NodeSetProblem, Problem
 
@@ -20,7 +20,7 @@ def check_weights(problem: Problem, graphs: Sequence[Graph]) -> None:
     >>> from diffuco.problems import get_problem
     >>> check_weights(get_problem("mvc"), [Graph.from_edges([(0, 1)], node_weights=[2, -1])])
     Traceback (most recent call last):
-    diffuco.errors.InputError: graph: node 1 weighs -1; mvc takes node weights from 0 to 1e+30
+    diffuco.foundation.errors.InputError: graph: node 1 weighs -1; mvc takes node weights from 0 to 1e+30
     """
     for graph in graphs:
         check_node_weights(problem, graph, graph.name or "graph")

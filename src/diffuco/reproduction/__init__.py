@@ -7,7 +7,7 @@ there says what it needs.
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.reproduction import rendering
 from diffuco.reproduction.ablations import AblationRun, train_missing
 from diffuco.reproduction.items import ITEMS, Item, get_item

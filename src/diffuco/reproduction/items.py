@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.reproduction import ablations, curves, figures, rendering
 from diffuco.reproduction.benchmarks import TABLE_1, TABLE_3, TABLE_6, table_tasks
 from diffuco.reproduction.gset import gset_tasks

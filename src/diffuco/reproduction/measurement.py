@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from diffuco import metrics
-from diffuco.baselines.methods import get_method, solve_with
-from diffuco.baselines.methods.batched import BatchedMethod
-from diffuco.baselines.reference_store import Reference
-from diffuco.devices import pick_device
+from diffuco.evaluation import metrics
+from diffuco.methods import get_method, solve_with
+from diffuco.methods.annealer import BatchedMethod
+from diffuco.evaluation.reference_store import Reference
+from diffuco.foundation.devices import pick_device
 from diffuco.graphs.batch import make_batch
 from diffuco.graphs.graph import Graph
-from diffuco.graphs.grouping import batches_by_size, rows_per_batch
+from diffuco.graphs.batch.by_size import batches_by_size, rows_per_batch
 from diffuco.problems import Problem, get_problem
-from diffuco.provenance import hardware
-from diffuco.solver import Solver, draw_solutions
+from diffuco.foundation.provenance import hardware
+from diffuco.inference.solver import Solver, draw_solutions
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from typing import Any
 
 import torch
 
-from diffuco.devices import pick_device
-from diffuco.errors import InputError
-from diffuco.files import finite, replacing
-from diffuco.provenance import hardware, source_commit
+from diffuco.foundation.devices import pick_device
+from diffuco.foundation.errors import InputError
+from diffuco.foundation.files import finite, replacing
+from diffuco.foundation.provenance import hardware, source_commit
 
 Row = dict[str, Any]
 

@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
 
-from diffuco.files import replacing
+from diffuco.foundation.files import replacing
 from diffuco.pretrained import load_model, model_files
 from diffuco.reproduction.ablations import over_seeds
 from diffuco.reproduction.records import Row
 from diffuco.reproduction.reported import GSET_GROUPS
-from diffuco.wording import counted, with_error
+from diffuco.foundation.wording import counted, with_error
 
 Cell = Callable[[Row], str]
 

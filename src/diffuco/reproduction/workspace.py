@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from diffuco.baselines.reference_store import Reference
-from diffuco.baselines.references import stored_references
-from diffuco.errors import InputError
+from diffuco.evaluation.reference_store import Reference
+from diffuco.evaluation.references import stored_references
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph
 from diffuco.pretrained import list_models, load_model
-from diffuco.solver import Solver
+from diffuco.inference.solver import Solver
 from diffuco.training.recipes import RECIPES
 
 Value = TypeVar("Value")

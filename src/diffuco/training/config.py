@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_type_hints
 
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.model.gnn import GnnConfig
 from diffuco.problems import get_problem
-from diffuco.wording import counted
+from diffuco.foundation.wording import counted
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ import torch
 from numpy.typing import NDArray
 
 from diffuco.diffusion.randomness import SharedRandom
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import Batch, DenseBatch, make_batch
 from diffuco.graphs.graph import Graph
 from diffuco.training.distributed import Group
-from diffuco.wording import counted
+from diffuco.foundation.wording import counted
 
 Indices = NDArray[np.int64]
 """Positions in the list of graphs. [M]"""

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch import distributed as dist
 
-from diffuco.devices import pick_device
+from diffuco.foundation.devices import pick_device
 
 
 @dataclass(frozen=True)

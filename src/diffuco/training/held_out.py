@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from diffuco.errors import InputError
-from diffuco.files import replacing
+from diffuco.foundation.errors import InputError
+from diffuco.foundation.files import replacing
 from diffuco.graphs.collection import SPLITS, Collection
 
 FILE = "graphs.json"

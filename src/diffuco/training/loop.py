@@ -9,16 +9,16 @@ from typing import Any
 import torch
 
 from diffuco.diffusion.noise import make_noise
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.collection import Collection
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.statistics import describe
-from diffuco.model.acceleration import accelerate, pick_engine
+from diffuco.model.engine.acceleration import accelerate, pick_engine
 from diffuco.model.gnn import Gnn
-from diffuco.model.weights import FlatWeights
+from diffuco.model.engine.parameters import FlatParameters
 from diffuco.pretrained import load_model
 from diffuco.problems import Problem, get_problem
-from diffuco.sampling import Sampler
+from diffuco.inference.sampler import Sampler
 from diffuco.training.config import TrainConfig
 from diffuco.training.data import TrainingGraphs
 from diffuco.training.distributed import joined_group
@@ -76,7 +76,7 @@ def train(
         data = TrainingGraphs(train_graphs, config.graphs_per_batch, config.seed, group)
         model = initial_model(config).to(group.device)
         engine = pick_engine(config.engine, config.model, group.device)
-        weights = FlatWeights(model)
+        weights = FlatParameters(model)
         denoiser = accelerate(model, weights, engine, calls_at_once=config.steps_at_once)
         take_step = TrainStep(config, problem, noise, denoiser, weights, data, group, capture=engine == "fused")
         sampler = Sampler(denoiser, config.num_steps, group.device)

@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Callable
 from dataclasses import replace
 
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.training.config import TrainConfig
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.model.checkpoint import read_safetensors, write_safetensors
 from diffuco.training.config import TrainConfig
 

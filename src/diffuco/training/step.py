@@ -11,7 +11,7 @@ from diffuco.diffusion.noise import Noise
 from diffuco.diffusion.randomness import RandomSource
 from diffuco.diffusion.reverse import Denoiser
 from diffuco.graphs.batch import Batch
-from diffuco.model.weights import FlatWeights
+from diffuco.model.engine.parameters import FlatParameters
 from diffuco.ops.capture import CapturedCalls
 from diffuco.problems import Problem
 from diffuco.training.config import TrainConfig
@@ -37,7 +37,7 @@ class TrainStep:
         problem: Problem,
         noise: Noise,
         denoiser: Denoiser,
-        weights: FlatWeights,
+        weights: FlatParameters,
         data: TrainingGraphs,
         group: Group,
         *,

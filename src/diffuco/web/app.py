@@ -13,10 +13,10 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from starlette.exceptions import HTTPException
 
 from diffuco import __version__
-from diffuco.errors import InputError
-from diffuco.graphs.grouping import rows_per_batch
+from diffuco.foundation.errors import InputError
+from diffuco.graphs.batch.by_size import rows_per_batch
 from diffuco.problems import get_problem
-from diffuco.web.batching import DeviceQueue, Job, Solved
+from diffuco.web.queue import DeviceQueue, Job, Solved
 from diffuco.web.events import DESCRIPTION, EventResponse, JobEvents, shown_states
 from diffuco.web.guards import BodyLimit, Envelope
 from diffuco.web.limits import Limits, RefusalError, too_slow

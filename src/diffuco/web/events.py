@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from starlette.types import Receive, Scope, Send
 
 from diffuco.diffusion.reverse import ReverseStep
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import Batch
 from diffuco.problems import Problem
-from diffuco.solution import Solution
-from diffuco.streaming import streamed_step
-from diffuco.web.batching import DeviceQueue, Job, Solved
+from diffuco.solution.result import Solution
+from diffuco.inference.streaming import streamed_step
+from diffuco.web.queue import DeviceQueue, Job, Solved
 from diffuco.web.limits import too_slow
 from diffuco.web.metrics import Metrics
 

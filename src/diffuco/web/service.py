@@ -15,21 +15,21 @@ from typing import Any, assert_never
 import numpy as np
 
 from diffuco import __version__
-from diffuco.baselines.methods import solve_with
-from diffuco.devices import pick_device
-from diffuco.errors import InputError
-from diffuco.files import finite
+from diffuco.methods import solve_with
+from diffuco.foundation.devices import pick_device
+from diffuco.foundation.errors import InputError
+from diffuco.foundation.files import finite
 from diffuco.graphs.formats import TEXT_FORMATS, parse_graph
 from diffuco.graphs.generate import ba_graph, er_graph, random_qubo, rb_graph
 from diffuco.graphs.graph import Graph, GraphWarning
-from diffuco.memory import requirement
+from diffuco.inference.memory import requirement
 from diffuco.pretrained import choose_model, list_models, load_model
 from diffuco.pretrained.cards import measured, trained_on, when_to_choose
 from diffuco.problems import all_problems, check_weights, get_problem, ignored_weights, without_ignored_weights
-from diffuco.solution import as_count
-from diffuco.solver import Solver
+from diffuco.solution.result import as_count
+from diffuco.inference.solver import Solver
 from diffuco.web import messages
-from diffuco.web.batching import Options, Solved
+from diffuco.web.queue import Options, Solved
 from diffuco.web.limits import Limits, RefusalError
 
 MAX_WEIGHT = 1e15

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.formats import (
     collection,
     csv_table,

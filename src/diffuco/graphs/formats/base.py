@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from diffuco.graphs.formats.source import Source
 from diffuco.graphs.graph import Graph, GraphWarning
-from diffuco.wording import counted
+from diffuco.foundation.wording import counted
 
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,100}")
 

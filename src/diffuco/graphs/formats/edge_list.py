@@ -18,7 +18,7 @@ from diffuco.graphs.formats.numbers import NUMBER, LineKinds, NotNumericError, N
 from diffuco.graphs.formats.output import number_texts, text_labels, write_line
 from diffuco.graphs.formats.source import Block, Source, quoted
 from diffuco.graphs.graph import Graph
-from diffuco.wording import counted
+from diffuco.foundation.wording import counted
 
 EXPECTED = "u v or u v weight, or a node alone"
 _LARGEST_EXACT = 2**53

@@ -12,7 +12,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 from numpy.typing import NDArray
 
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.formats.base import EdgeRows, Format, as_integers, build_graph, unless_all_one
 from diffuco.graphs.formats.numbers import NUMBER
 from diffuco.graphs.formats.output import number_texts, text_labels, write_line

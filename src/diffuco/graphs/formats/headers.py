@@ -3,7 +3,7 @@
 from diffuco.graphs.formats.base import Header, make_header
 from diffuco.graphs.formats.numbers import NUMBER, NumericLines
 from diffuco.graphs.formats.source import Source, quoted
-from diffuco.wording import counted
+from diffuco.foundation.wording import counted
 
 
 def problem_line(source: Source, table: NumericLines, kinds: tuple[str, ...]) -> Header:

@@ -13,7 +13,7 @@ from diffuco.graphs.formats.numbers import LineKinds, NumericLines, edge_rows, r
 from diffuco.graphs.formats.output import edge_columns, write_line, write_rows
 from diffuco.graphs.formats.source import Source, quoted
 from diffuco.graphs.graph import Graph
-from diffuco.wording import counted
+from diffuco.foundation.wording import counted
 
 _FIELDS = {"pattern": 2, "integer": 3, "real": 3, "double": 3}
 """Columns of an entry, by what the banner calls the values."""

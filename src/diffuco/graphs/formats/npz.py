@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.formats.base import EdgeRows, Format, build_graph, make_header, unless_all_one
 from diffuco.graphs.formats.directions import merge_directions
 from diffuco.graphs.formats.output import text_labels

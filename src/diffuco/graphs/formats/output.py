@@ -12,8 +12,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from diffuco.errors import InputError
-from diffuco.files import replacing
+from diffuco.foundation.errors import InputError
+from diffuco.foundation.files import replacing
 from diffuco.graphs.graph import Graph
 
 _ROWS_PER_PIECE = 100_000

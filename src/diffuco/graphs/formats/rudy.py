@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.formats.base import Format, build_graph, check_num_edges, warn
 from diffuco.graphs.formats.headers import counts_line
 from diffuco.graphs.formats.numbers import LineKinds, edge_rows, read_numbers

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, NamedTuple, Self, cast
 
-from diffuco.errors import InputError
+from diffuco.foundation.errors import InputError
 
 MAX_NODES = 50_000_000
 """More nodes than this are taken for a damaged header, so that no array is sized by a lie."""

@@ -1,1 +1,0 @@
-"""Other ways to solve the same problems, to compare with."""

@@ -1,0 +1,234 @@
+"""Many graph files into one file of solutions, here or on a Ray cluster; a killed run continues where it stopped.
+
+Files are solved in groups, and what was found of a group is on disk before the next one is waited for. Which files are
+in a group depends on the list of files alone, so results do not depend on where and by how many workers they are found.
+"""
+
+import re
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from diffuco.cli.console import make_folder, print_error, print_note, print_warning, progress_bar
+from diffuco.cli.inputs import LoadedGraph, list_files, load_file
+from diffuco.cli.options import BatchEngine
+from diffuco.cli.outputs import as_record
+from diffuco.foundation.errors import InputError
+from diffuco.foundation.wording import counted
+
+if TYPE_CHECKING:
+    from diffuco.graphs.graph import Graph
+    from diffuco.model.checkpoint import Checkpoint
+    from diffuco.solution.result import Solution
+    from diffuco.solution.log import SolutionLog
+    from diffuco.inference.solver import Solver
+
+STANDARD_INPUT = "-"
+FILES_PER_GROUP = {"cpu": 8, "cuda": 256}
+"""Few enough that little is lost with a worker, enough to fill a device with graphs of some hundred nodes."""
+
+
+class GraphFile(NamedTuple):
+    """A file to solve."""
+
+    name: str
+    """As the user gave it."""
+    path: Path
+    """Where workers find it."""
+    done: frozenset[str]
+    """Names of those of its graphs that are solved already."""
+
+
+@dataclass
+class Found:
+    """What became of some files."""
+
+    records: list[dict[str, Any]] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    """One line for each file or graph that cannot be solved."""
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class FileSolver:
+    """Solves groups of files; a copy of it is all that a worker needs."""
+
+    problem: str
+    method: str | None
+    """None for a model."""
+    model: "Checkpoint | None"
+    """None for the shipped models that suit the graphs."""
+    settings: dict[str, Any]
+    """Options of `Solver.solve`."""
+    seed: int
+    device: str
+    time_limit_s: float | None
+    file_format: str | None
+    _solvers: dict[str, "Solver"] = field(default_factory=dict, repr=False)
+    """By the name of their model, kept from group to group."""
+
+    def __call__(self, files: Sequence[GraphFile]) -> Found:
+        """Read and solve; a bad file costs only itself."""
+        from diffuco.graphs.graph import GraphWarning
+
+        found = Found()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", GraphWarning)
+            graphs = [loaded for file in files for loaded in self._load(file, found)]
+            found.records += self._solve(graphs, found)
+        found.warnings += dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, GraphWarning))
+        return found
+
+    def _load(self, file: GraphFile, found: Found) -> list[LoadedGraph]:
+        try:
+            graphs = load_file(file.path, self.file_format, self.problem)
+        except InputError as error:
+            found.errors.append(str(error).replace(str(file.path), file.name))
+            return []
+        named = [LoadedGraph(file.name + g.file.removeprefix(str(file.path)), g.graph, g.seconds) for g in graphs]
+        return [loaded for loaded in named if loaded.file not in file.done]
+
+    def _solve(self, graphs: list[LoadedGraph], found: Found) -> list[dict[str, Any]]:
+        try:
+            solutions = self._solutions([loaded.graph for loaded in graphs]) if graphs else []
+        except InputError as error:
+            if len(graphs) > 1:
+                return [record for loaded in graphs for record in self._solve([loaded], found)]
+            found.errors.append(f"{graphs[0].file}: {error}")
+            return []
+        return [as_record(*pair) for pair in zip(graphs, solutions, strict=True)]
+
+    def _solutions(self, graphs: list["Graph"]) -> list["Solution"]:
+        from diffuco.methods import solve_with
+        from diffuco.solving.entry import models_for
+
+        if self.method is not None:
+            options: dict[str, Any] = {"seed": self.seed, "device": self.device, "time_limit_s": self.time_limit_s}
+            return solve_with(self.method, self.problem, graphs, **options)
+        plan = models_for(self.problem, graphs) if self.model is None else {self.model.name: list(range(len(graphs)))}
+        solutions: dict[int, Solution] = {}
+        for name, positions in plan.items():
+            some = self._solver(name).solve([graphs[p] for p in positions], seed=self.seed, **self.settings)
+            solutions |= dict(zip(positions, some, strict=True))
+        return [solutions[position] for position in range(len(graphs))]
+
+    def _solver(self, name: str) -> "Solver":
+        """The solver with this model, loaded at the first use."""
+        from diffuco.inference.solver import Solver
+
+        if name not in self._solvers:
+            self._solvers[name] = Solver(self.problem, self.model or name, device=self.device)
+        return self._solvers[name]
+
+
+def solve_files(
+    paths: Sequence[Path], output: Path, solver: FileSolver, engine: BatchEngine
+) -> tuple[dict[str, Any], int]:
+    """Solve all files whose solutions are not in `output` yet; a summary, and how many files or graphs are bad."""
+    from diffuco.solution.log import SolutionLog
+
+    if engine is BatchEngine.RAY:
+        _check_for_ray(paths, solver.device)
+    files, num_bad = list_files(paths, solver.file_format)
+    make_folder(output.absolute().parent)
+    counts: Counter[str] = Counter()
+    with SolutionLog(output, problem=solver.problem, seed=solver.seed) as log:
+        num_before = len(log.files)
+        if num_before:
+            print_note(f"{counted(num_before, 'graph')} already in {output}, not solved again")
+        with _engine(solver, engine) as (size, results), progress_bar() as bar:
+            groups = _groups(files, log, size)
+            task = bar.add_task("solving", total=sum(map(len, groups)))
+            try:
+                for group, found in results(groups):
+                    log.append(found.records)
+                    _report(found, counts)
+                    bar.advance(task, len(group))
+            except KeyboardInterrupt:
+                print_note(f"{counted(len(log.files), 'graph')} solved so far; the same command goes on from here")
+                raise
+        log.finish()
+        summary = {"output": str(output), "graphs": len(log.files), "before": num_before}
+    return summary | {name: counts[name] for name in ("solved", "infeasible", "optimal")}, num_bad + counts["bad"]
+
+
+def _check_for_ray(paths: Sequence[Path], device: str) -> None:
+    """Refuse what a cluster cannot do, before anything is written or started."""
+    from diffuco.integrations.ray_workers import import_ray
+
+    import_ray()
+    if Path(STANDARD_INPUT) in paths:
+        raise InputError("workers of a cluster cannot read standard input; give files or folders")
+    if device not in ("auto", "cpu", "cuda"):
+        raise InputError(f"--device {device} is of one machine; with --engine ray give auto, cpu or cuda")
+
+
+Results = Iterator[tuple[Sequence[GraphFile], Found]]
+"""Groups and what was found, in the order they are done."""
+
+
+@contextmanager
+def _engine(
+    solver: FileSolver, engine: BatchEngine
+) -> Iterator[tuple[int, Callable[[list[list[GraphFile]]], Results]]]:
+    """How many files make a group, and what solves groups."""
+    from diffuco.foundation.devices import pick_device
+    from diffuco.integrations import ray_workers
+
+    if engine is BatchEngine.LOCAL:
+        size = FILES_PER_GROUP.get(pick_device(solver.device).type, FILES_PER_GROUP["cuda"])
+        yield size, lambda groups: ((group, solver(group)) for group in groups)
+        return
+    with ray_workers.cluster():
+        has_gpus = ray_workers.num_slots("GPU") > 0
+        if solver.device == "cuda" and not has_gpus:
+            raise InputError("the Ray cluster has no GPU; give --device cpu")
+        if has_gpus and solver.device != "cpu":
+            yield FILES_PER_GROUP["cuda"], lambda groups: _on_ray(groups, solver, "GPU")
+        else:
+            yield FILES_PER_GROUP["cpu"], lambda groups: _on_ray(groups, solver, "CPU")
+
+
+def _on_ray(groups: list[list[GraphFile]], solver: FileSolver, resource: str) -> Results:
+    from diffuco.integrations.ray_workers import Death, spread
+
+    for group, result in spread(solver, groups, resource):
+        if isinstance(result, Death):
+            reason = f"the workers that tried to solve it died ({result.reason})"
+            yield group, Found(errors=[f"{file.name}: {reason}" for file in group])
+        else:
+            yield group, result
+
+
+def _groups(files: Sequence[Path], log: "SolutionLog", size: int) -> list[list[GraphFile]]:
+    """What is left to do: the list cut into groups, then without what is there already."""
+    solved_parts: defaultdict[str, set[str]] = defaultdict(set)
+    for name in log.files:
+        if part := re.fullmatch(r"(.+)\[\d+\]", name):
+            solved_parts[part[1]].add(name)
+    names = list(dict.fromkeys(map(str, files)))
+    groups = []
+    for first in range(0, len(names), size):
+        left = [name for name in names[first : first + size] if name not in log.files]
+        groups.append([GraphFile(name, _absolute(name), frozenset(solved_parts[name])) for name in left])
+    return [group for group in groups if group]
+
+
+def _absolute(name: str) -> Path:
+    """Where a file is for workers in other folders; standard input stays what it is."""
+    return Path(name) if name == STANDARD_INPUT else Path(name).absolute()
+
+
+def _report(found: Found, counts: Counter[str]) -> None:
+    for line in found.warnings:
+        print_warning(line)
+    for line in found.errors:
+        print_error(line)
+    counts["bad"] += len(found.errors)
+    counts["solved"] += len(found.records)
+    counts["infeasible"] += sum(not record["feasible"] for record in found.records)
+    counts["optimal"] += sum(record["optimal"] for record in found.records)

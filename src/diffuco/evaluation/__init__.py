@@ -1,0 +1,1 @@
+"""How good answers are: measures, references, evaluations and comparisons."""

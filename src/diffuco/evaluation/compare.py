@@ -1,0 +1,92 @@
+"""Gap against time: several methods on the same graphs, each given the same seconds (`diffuco compare`)."""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from diffuco.evaluation import metrics
+from diffuco.methods import check_method
+from diffuco.methods.base import Method
+from diffuco.methods.model import kept_energy
+from diffuco.graphs.graph import Graph
+from diffuco.problems import Problem
+
+TOLERANCE = 1e-5
+"""Share of a reference by which single precision may make an energy that equals it look worse."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One method on all graphs within one budget."""
+
+    method: str
+    budget_s: float | None
+    """Seconds per graph it was given; None for a method that takes no notice of time."""
+    seconds: float
+    """Seconds per graph it took, over the whole set: a batch counts as the share of each of its graphs."""
+    energies: NDArray[np.float64]
+    """[G] of its solutions."""
+    objectives: NDArray[np.float64]
+    """[G]"""
+
+
+def run_methods(
+    problem: Problem,
+    graphs: Sequence[Graph],
+    methods: Sequence[Method],
+    budgets_s: Sequence[float],
+    *,
+    seed: int = 0,
+    device: torch.device | str = "cpu",
+) -> Iterator[Run]:
+    """Run every method within every budget; one that takes no notice of time runs once."""
+    for method in methods:
+        check_method(method, problem.name, min(budgets_s))
+    for method in methods:
+        budgets: Sequence[float | None] = sorted(budgets_s) if method.time_limit != "ignored" else (None,)
+        for some, budget_s in _warm_ups(graphs, budgets, device):
+            method.solve(problem, some, seed=seed, device=device, time_limit_s=budget_s)
+        for budget_s in budgets:
+            started = time.perf_counter()
+            solutions = method.solve(problem, graphs, seed=seed, device=device, time_limit_s=budget_s)
+            seconds = (time.perf_counter() - started) / len(graphs)
+            energies = np.array([kept_energy(solution) for solution in solutions])
+            objectives = np.array([solution.objective for solution in solutions])
+            yield Run(method.name, budget_s, seconds, energies, objectives)
+
+
+def _warm_ups(
+    graphs: Sequence[Graph], budgets: Sequence[float | None], device: torch.device | str
+) -> list[tuple[Sequence[Graph], float | None]]:
+    """What to solve before the clock runs: what the first call compiles or loads is not part of solving.
+
+    The largest graph decides on the kernels; on a GPU the shape of the batch does too, and the number of samples. That
+    depends on the budget and on the time of the first sample, so it is what it will be only once the first is compiled.
+    """
+    if torch.device(device).type == "cuda":
+        return [(graphs, budget_s) for budget_s in (budgets[0], *budgets)]
+    return [([max(graphs, key=lambda graph: graph.num_nodes)], budgets[0])]
+
+
+def best_known(runs: Sequence[Run]) -> NDArray[np.float64]:
+    """The lowest energy that any method found on each graph: a reference where there is no other. [G]."""
+    lowest: NDArray[np.float64] = np.min([run.energies for run in runs], axis=0)
+    return lowest
+
+
+def summary(run: Run, optima: NDArray[np.float64]) -> dict[str, float | str | None]:
+    """A run as a line of a table; `optima` are optimal or best known energies. [G]."""
+    gap = metrics.mean_with_error(metrics.relative_error(run.energies[:, None], optima))
+    return {
+        "method": run.method,
+        "budget_s": run.budget_s,
+        "seconds": run.seconds,
+        "mean": float(run.objectives.mean()),
+        "gap": gap.mean,
+        "gap_standard_error": gap.standard_error,
+        "solved_to_reference": float((run.energies <= optima + TOLERANCE * np.abs(optima)).mean()),
+    }

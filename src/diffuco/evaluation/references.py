@@ -1,0 +1,175 @@
+"""Optimal or best known objectives of many graphs to compare with, taken from where they are cheapest.
+
+`find_references` looks into the files that ship with the package, then into the user's cache, and solves what is in
+neither. Each result is written when found, so that a killed run goes on where it stopped.
+"""
+
+import json
+import logging
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from threading import Lock
+
+from rich.console import Console
+from rich.progress import Progress
+
+from diffuco.evaluation.reference_solvers import WORKERS, best_of, solve_reference
+from diffuco.evaluation.reference_store import Reference, Row, key_of, packaged_references, read_rows, write_rows
+from diffuco.foundation.files import replacing
+from diffuco.graphs.cache import cache_directory
+from diffuco.graphs.datasets import available_cores
+from diffuco.graphs.graph import Graph, GraphWarning
+
+DEFAULT_TIME_LIMIT_S = 60.0
+DEFAULT_CUT_LIMIT_S = 10.0
+"""Cuts are annealed for all of their time, where other problems are often proven early."""
+
+_log = logging.getLogger(__name__)
+
+
+def find_references(
+    problem: str,
+    graphs: Sequence[Graph],
+    *,
+    time_limit_s: float | None = None,
+    store: Path | None = None,
+    progress: bool = False,
+) -> list[Reference]:
+    """What is known about every graph, found on disk or solved now; a `GraphWarning` says how many are not proven.
+
+    Without a time limit, whatever is known is taken, and the rest is given a minute a graph, or ten seconds for cuts.
+    With one, also those are solved again that are not proven and were given less time before. `store` is the folder of
+    `reference_store` files to extend with the results; the graphs then are those of a test set from the first on.
+    """
+    if problem == "mvc":
+        # The nodes outside of an independent set cover all edges, so one search gives both optima.
+        found = find_references("mis", graphs, time_limit_s=time_limit_s, store=store, progress=progress)
+        return [complement(reference, graph) for reference, graph in zip(found, graphs, strict=True)]
+    known = _KnownReferences(problem, graphs, store)
+    missing = list({graph.digest: graph for graph in graphs if _is_open(known.get(graph), time_limit_s)}.values())
+    usual = DEFAULT_CUT_LIMIT_S if problem == "max-cut" else DEFAULT_TIME_LIMIT_S
+    limit = usual if time_limit_s is None else time_limit_s
+    _on_all_cores(problem, missing, lambda graph: known.add(graph, solve_reference(problem, graph, limit)), progress)
+    references = [known[graph] for graph in graphs]
+    num_unproven = sum(not reference.proven for reference in references)
+    if num_unproven:
+        text = f"{num_unproven} of {len(graphs)} references are the best known, not proven optimal"
+        warnings.warn(GraphWarning(text), stacklevel=2)
+    return references
+
+
+def stored_references(problem: str, graphs: Sequence[Graph]) -> list[Reference | None]:
+    """What is known about every graph without solving any; None where that is nothing."""
+    if problem == "mvc":
+        found = stored_references("mis", graphs)
+        return [known and complement(known, graph) for known, graph in zip(found, graphs, strict=True)]
+    known = _KnownReferences(problem, graphs, None)
+    return [known.get(graph) for graph in graphs]
+
+
+def complement(reference: Reference, graph: Graph) -> Reference:
+    """A reference for minimum vertex cover from one for maximum independent set, or the other way round.
+
+    >>> star = Graph.from_edges([(0, 1), (0, 2), (0, 3)])
+    >>> complement(Reference(3, 3, True, "cp-sat", "9", 60, 0.1), star)[:3]
+    (1, 1, True)
+    """
+    total = graph.num_nodes if graph.node_weights is None else float(graph.node_weights.sum())
+    return reference._replace(objective=total - reference.objective, bound=total - reference.bound)
+
+
+class _KnownReferences:
+    """What is known about some graphs, gathered from everywhere; what is added, by any thread, is kept on disk."""
+
+    def __init__(self, problem: str, graphs: Sequence[Graph], store: Path | None) -> None:
+        self._problem = problem
+        self._writing = Lock()
+        self._references: dict[str, Reference] = {}
+        self._keys = [key_of(graph.digest) for graph in graphs]
+        self._path = store and store / f"{_dataset_of(graphs)}-{problem}.csv"
+        self._rows = {row.place: row for row in read_rows(self._path)} if self._path else {}
+        stored, packaged = {row.key: row.reference for row in self._rows.values()}, packaged_references(problem)
+        for graph, key in zip(graphs, self._keys, strict=True):
+            self._merge(key, stored.get(key))
+            self._merge(key, packaged.get(key))
+            if key not in self._references or not self._references[key].proven:
+                self._merge(key, _read(_cache_path(problem, graph)))
+        self._write_rows()
+
+    def __getitem__(self, graph: Graph) -> Reference:
+        return self._references[key_of(graph.digest)]
+
+    def get(self, graph: Graph) -> Reference | None:
+        return self._references.get(key_of(graph.digest))
+
+    def add(self, graph: Graph, reference: Reference) -> None:
+        with self._writing:
+            self._merge(key_of(graph.digest), reference)
+            _write(_cache_path(self._problem, graph), self[graph])
+            self._write_rows()
+
+    def _merge(self, key: str, reference: Reference | None) -> None:
+        if reference is not None:
+            earlier = self._references.get(key, reference)
+            self._references[key] = best_of(self._problem, earlier, reference)
+
+    def _write_rows(self) -> None:
+        if self._path is None:
+            return
+        known = {
+            place: Row(place, key, self._references[key])
+            for place, key in enumerate(self._keys)
+            if key in self._references
+        }
+        if known.items() - self._rows.items():
+            self._rows |= known
+            write_rows(self._path, self._rows.values())
+
+
+def _dataset_of(graphs: Sequence[Graph]) -> str:
+    return graphs[0].name.partition("/")[0]
+
+
+def _is_open(known: Reference | None, time_limit_s: float | None) -> bool:
+    """Whether a graph has to be solved: nothing is known, or more can be learned in the time given."""
+    if known is None:
+        return True
+    return not known.proven and time_limit_s is not None and known.time_limit_s < time_limit_s
+
+
+def _on_all_cores(problem: str, graphs: Sequence[Graph], work: Callable[[Graph], None], progress: bool) -> None:
+    """Work on every graph; if that fails for one, those not begun are dropped and those begun are finished."""
+    # HiGHS and annealing run on one thread a graph, CP-SAT on eight. Threads do: all of them release the GIL.
+    num_parallel = available_cores() if problem in ("mds", "max-cut") else max(1, available_cores() // WORKERS)
+    pool = ThreadPoolExecutor(num_parallel)
+    try:
+        tasks = [pool.submit(work, graph) for graph in graphs]
+        with Progress(console=Console(stderr=True), transient=True, disable=not progress) as bar:
+            for done in bar.track(as_completed(tasks), total=len(tasks), description=f"solving {problem}"):
+                done.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _cache_path(problem: str, graph: Graph) -> Path:
+    return cache_directory() / "references" / problem / f"{graph.digest}.json"
+
+
+def _read(path: Path) -> Reference | None:
+    """A reference kept earlier; a missing or damaged file is as good as none, the graph is solved again."""
+    try:
+        return Reference(**json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _write(path: Path, reference: Reference) -> None:
+    """Keep a reference; a folder that cannot be written only costs the time to solve the graph again."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as out:
+            out.write(json.dumps(reference._asdict()).encode())
+    except OSError as error:
+        _log.debug("reference not kept: %s", error)

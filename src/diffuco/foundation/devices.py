@@ -1,0 +1,35 @@
+"""Where tensors live, and clocks that wait for them."""
+
+import time
+
+import torch
+
+from diffuco.foundation.errors import InputError
+
+
+def pick_device(name: str) -> torch.device:
+    """`auto` is the GPU where there is one, else the CPU.
+
+    >>> pick_device("cpu")
+    device(type='cpu')
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise InputError(f"device '{name}' cannot be used here ({str(error).splitlines()[0]}); try cpu") from None
+    return device
+
+
+def now(device: torch.device) -> float:
+    """Seconds on a clock that waits for what a GPU still has to do."""
+    finish(device)
+    return time.perf_counter()
+
+
+def finish(device: torch.device) -> None:
+    """Wait for a GPU, so that clocks tell the truth."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

@@ -1,0 +1,125 @@
+"""Local search from given states: simulated annealing from a low temperature, then Conditional Expectation once more.
+
+Not part of the paper. Samples of a model are near a minimum of the energy but rarely in it; some sweeps of single flips
+at a temperature that keeps most of a sample find what is close by. Each chain returns the best state it has seen, its
+start included, and Conditional Expectation never raises an energy, so refined states are never worse.
+
+Legend: B graphs, N rows of all graphs, S states per graph, K sweeps.
+"""
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from diffuco import ops
+from diffuco.diffusion.decoding import adjacency_of, conditional_expectation, with_float64_degrees, without_padding
+from diffuco.foundation.errors import InputError
+from diffuco.graphs.batch import Batch
+from diffuco.problems.base import CoverForm, Problem
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long and how hot states are annealed."""
+
+    num_sweeps: int
+    """Times that every node may flip."""
+    temperature: float
+    """Of the first sweep, in units of the energy or, for problems with weights, of a typical weight; falls to 0."""
+
+
+TEMPERATURES = {"mis": 0.2, "mvc": 0.2, "max-clique": 2.0, "max-cut": 1.0, "mds": 0.2, "qubo": 1.0}
+"""Of the first sweep, chosen on validation graphs (docs/log.md); a problem that is not listed starts at 0.2."""
+COOL_NODES = 500
+"""Size from which on samples do better from half of that temperature (docs/log.md): they keep more of themselves."""
+NUM_SWEEPS = 1000
+MIN_SWEEPS = 100
+NODE_SWEEPS = 2**24
+"""Nodes times sweeps of a chain: graphs of more than 16,000 nodes get fewer sweeps, down to `MIN_SWEEPS`."""
+
+
+def schedule_for(problem: Problem, num_nodes: int, num_sweeps: int | None = None) -> Schedule:
+    """How random states of a graph of so many nodes are annealed, for the sweeps given or those that suit its size.
+
+    >>> from diffuco.problems import get_problem
+    >>> schedule_for(get_problem("mis"), 200), schedule_for(get_problem("max-cut"), 100_000)
+    (Schedule(num_sweeps=1000, temperature=0.2), Schedule(num_sweeps=167, temperature=1.0))
+    """
+    if num_sweeps is None:
+        num_sweeps = max(MIN_SWEEPS, min(NUM_SWEEPS, NODE_SWEEPS // max(1, num_nodes)))
+    return Schedule(num_sweeps, TEMPERATURES.get(problem.name, TEMPERATURES["mis"]))
+
+
+def schedule_for_samples(problem: Problem, num_nodes: int, num_sweeps: int | None = None) -> Schedule:
+    """The same for samples of a model, which are near a minimum.
+
+    >>> from diffuco.problems import get_problem
+    >>> schedule_for_samples(get_problem("mis"), 200), schedule_for_samples(get_problem("mis"), 1000)
+    (Schedule(num_sweeps=1000, temperature=0.2), Schedule(num_sweeps=1000, temperature=0.1))
+    """
+    schedule = schedule_for(problem, num_nodes, num_sweeps)
+    return replace(schedule, temperature=schedule.temperature / 2) if num_nodes >= COOL_NODES else schedule
+
+
+def anneal(problem: Problem, batch: Batch, states: Tensor, schedule: Schedule, *, seed: int = 0) -> Tensor:
+    """The best state that a chain from each state sees; padding gets 0. [N, S] -> [N, S].
+
+    The temperature falls linearly: sweep k of K has the share 1 - k / K of the first one's.
+
+    >>> from diffuco.graphs.batch import make_batch
+    >>> from diffuco.graphs.graph import Graph
+    >>> from diffuco.problems import get_problem
+    >>> path = make_batch([Graph.from_edges([(0, 1), (1, 2)])])
+    >>> middle = torch.tensor([[0.0], [1.0], [0.0]])
+    >>> anneal(get_problem("mis"), path, middle, Schedule(20, 0.5)).ravel().tolist()
+    [1.0, 0.0, 1.0]
+    """
+    if schedule.num_sweeps < 0 or not schedule.temperature > 0:
+        raise InputError(f"{schedule}; give 0 sweeps or more and a temperature above 0")
+    states = without_padding(batch, states)
+    if not states.numel() or not schedule.num_sweeps:
+        return states
+    left = 1 - torch.arange(schedule.num_sweeps, dtype=torch.float64, device=batch.device) / schedule.num_sweeps
+    temperatures = schedule.temperature * left[:, None] * weight_scale(problem, batch)  # [K, B]
+    form = problem.form(with_float64_degrees(batch))
+    if form.unit is not None:
+        temperatures = temperatures / form.unit
+    if isinstance(form, CoverForm):
+        adjacency = adjacency_of(batch, weighted=False)
+        found = ops.anneal_cover(
+            states, adjacency, penalty=form.penalty, temperatures=temperatures, seed=seed, costs=form.costs
+        )
+    else:
+        adjacency = adjacency_of(form.edges or batch, weighted=form.edges is not None)
+        found = ops.anneal_quadratic(
+            states,
+            adjacency,
+            linear=form.linear,
+            edge=form.edge,
+            pair=form.pair,
+            temperatures=temperatures,
+            seed=seed,
+        )
+    return without_padding(batch, found).contiguous()
+
+
+def refine(problem: Problem, batch: Batch, states: Tensor, schedule: Schedule, *, seed: int = 0) -> Tensor:
+    """Annealed states made feasible, none of higher energy than before. [N, S] -> [N, S]."""
+    return conditional_expectation(problem, batch, anneal(problem, batch, states, schedule, seed=seed))
+
+
+def weight_scale(problem: Problem, batch: Batch) -> Tensor:
+    """By how much temperatures have to be scaled: 1, or a typical weight where there are weights. [B].
+
+    A typical weight is the root of the mean square over what the problem weighs: edges, nodes or, for QUBOs, both.
+    """
+    if problem.uses_edge_weights:
+        squares, counts = batch.squared_weight_sum()[:, None] / 2, batch.degrees[:, None] / 2
+        if problem.uses_node_weights:
+            squares, counts = squares + batch.node_weights_or(0.0)[:, None].square(), counts + 1
+        mean = batch.graph_sum(squares) / batch.graph_sum(counts).clamp(min=1)
+        return mean.sqrt().clamp(min=1e-6)[:, 0]
+    if batch.heaviest is None or batch.relative_weights is None or not problem.uses_node_weights:
+        return torch.ones(batch.num_graphs, device=batch.device)
+    return batch.heaviest * batch.graph_mean(batch.relative_weights[:, None].square()).sqrt().clamp(min=1e-6)[:, 0]

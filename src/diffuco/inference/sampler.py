@@ -1,0 +1,91 @@
+"""A denoiser ready to draw from: any number of samples, from any thread; on a GPU, small draws are recorded."""
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from diffuco.diffusion.randomness import RowRandom
+from diffuco.diffusion.reverse import Denoiser, ReverseStep
+from diffuco.diffusion.sampling import sample_steps
+from diffuco.graphs.batch import Batch, DenseBatch
+from diffuco.ops.capture import CapturedCalls
+
+OnStep = Callable[[Batch, ReverseStep], None]
+
+CAPTURED_ROWS = 2**17
+"""Nodes times samples up to which a GPU waits for the host to name its kernels, so that recording them pays."""
+
+
+class Samples(NamedTuple):
+    """The end of a reverse process."""
+
+    states: Tensor
+    """X_0 [N, S]."""
+    logits: Tensor
+    """Of q(X_0 | X_1), which decoding starts from [N, S]."""
+
+
+class Sampler:
+    """Draws samples from a denoiser; on a GPU the whole process of a small batch is recorded and replayed.
+
+    Threads may share it: engines and recordings keep state between calls, so one thread computes at a time.
+    """
+
+    def __init__(self, denoiser: Denoiser, num_steps: int, device: torch.device) -> None:
+        self.denoiser, self.num_steps, self.device = denoiser, num_steps, device
+        self.calls = CapturedCalls(self._dense, device)
+        self.lock = threading.Lock()
+
+    @torch.inference_mode()
+    def draw(
+        self, batch: Batch, num_samples: int, step_factor: int, *, seed: int, on_step: OnStep | None = None
+    ) -> Samples:
+        """Samples that depend on the seed and the batch alone; `on_step` sees every step and ends it by raising."""
+        is_replayed = on_step is None and batch.num_rows * num_samples <= CAPTURED_ROWS
+        with self.lock:
+            if not (is_replayed and isinstance(batch, DenseBatch) and batch.device.type == "cuda"):
+                self.calls.generator.manual_seed(seed)
+                return self._draw(batch, num_samples, step_factor, on_step)
+            weights = {"edges": batch.weights, "nodes": batch.node_weights}
+            given = {name: values for name, values in weights.items() if values is not None}
+            key = (num_samples, step_factor, tuple(given), batch.adjacency.shape)
+            samples: Samples = self.calls(key, batch.sizes, batch.adjacency, *given.values(), seed=seed)
+            return Samples(*(values.clone() for values in samples))
+
+    def steps(self, batch: Batch, num_samples: int, step_factor: int, *, seed: int) -> Iterator[ReverseStep]:
+        """Every step of such a draw; between two of them, other threads may draw."""
+        steps = self._steps(batch, num_samples, step_factor, torch.Generator(self.device).manual_seed(seed))
+        while True:
+            with self.lock:
+                step = next(steps, None)
+            if step is None:
+                return
+            yield step
+
+    def _dense(
+        self, key: tuple[int, int, tuple[str, ...]], sizes: Tensor, adjacency: Tensor, *given: Tensor
+    ) -> Samples:
+        weights = dict(zip(key[2], given, strict=True))
+        batch = DenseBatch(sizes, adjacency, weights.get("edges"), weights.get("nodes"))
+        return self._draw(batch, *key[:2])
+
+    def _draw(self, batch: Batch, num_samples: int, step_factor: int, on_step: OnStep | None = None) -> Samples:
+        for step in self._steps(batch, num_samples, step_factor, self.calls.generator):
+            if on_step:
+                on_step(batch, step)
+        return Samples(step.next_x, step.logits)
+
+    def _steps(
+        self, batch: Batch, num_samples: int, step_factor: int, generator: torch.Generator
+    ) -> Iterator[ReverseStep]:
+        return sample_steps(
+            self.denoiser,
+            batch,
+            num_steps=self.num_steps,
+            num_samples=num_samples,
+            random=RowRandom(generator),
+            step_factor=step_factor,
+        )

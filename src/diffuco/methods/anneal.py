@@ -1,0 +1,90 @@
+"""Simulated annealing by single flips from random states: what refines the samples of models, without the samples.
+
+The comparison that samples have to win: the same compiled loops and the same schedule, only that the chains start from
+coin flips. Conditional Expectation makes the last repairs.
+
+Legend: N rows, S chains per graph.
+"""
+
+import time
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from diffuco.methods.base import ALL_PROBLEMS, Deadline
+from diffuco.methods.annealer import BatchedMethod
+from diffuco.foundation.devices import finish
+from diffuco.graphs.batch import Batch
+from diffuco.problems import Problem
+from diffuco.inference.refinement import Schedule, anneal, schedule_for
+
+NUM_CHAINS = 32
+MIN_CHAINS = 4
+MAX_ROWS = 2**22
+"""Nodes times chains of one graph; one of more than 130,000 nodes gets fewer chains."""
+FIRST_SWEEPS = 20
+"""Of the round from which the speed is known."""
+MAX_SWEEPS = 20_000
+"""Longer than this a round does not get: another one from new states finds more."""
+SHARE_OF_TIME = 0.9
+"""Of what is left, so that a round ends in time."""
+
+
+class FlipAnnealing(BatchedMethod):
+    """32 chains of 1,000 sweeps, fewer for large graphs; given a time limit, rounds of as many sweeps as fit."""
+
+    name = "anneal"
+    summary = "simulated annealing on CPU or GPU, 32 chains of 1,000 sweeps unless given a time limit"
+    problems = ALL_PROBLEMS
+    time_limit = "used"
+
+    def num_columns(self, problem: Problem) -> int:
+        """Chains per graph."""
+        return NUM_CHAINS
+
+    def anneal(self, problem: Problem, batch: Batch, generator: torch.Generator, deadline: Deadline) -> Tensor:
+        """The best state of each chain, starting from coin flips. [N, S]."""
+        suited = schedule_for(problem, batch.largest)
+        shape = (batch.num_rows, min(NUM_CHAINS, max(MIN_CHAINS, MAX_ROWS // max(1, batch.largest))))
+
+        def flip_coins() -> Tensor:
+            return torch.randint(2, shape, generator=generator, device=batch.device).float()
+
+        if deadline.limit_s is None:
+            return _round(problem, batch, flip_coins(), suited, generator)
+        return anneal_until(deadline, problem, batch, flip_coins, suited.temperature, generator)
+
+
+def anneal_until(
+    deadline: Deadline,
+    problem: Problem,
+    batch: Batch,
+    start: Callable[[], Tensor],
+    temperature: float,
+    generator: torch.Generator,
+) -> Tensor:
+    """The best states of some rounds, each from what `start` returns and as long as the time allows. [N, S]."""
+    left_s = deadline.remaining_s
+    best = _round(problem, batch, start(), Schedule(1, temperature), generator)
+    finish(batch.device)
+    deadline = Deadline.after(left_s)  # compiling, which that sweep may have begun with, is no search
+    num_sweeps = FIRST_SWEEPS
+    while num_sweeps > 0:
+        started = time.perf_counter()
+        found = _round(problem, batch, start(), Schedule(num_sweeps, temperature), generator)
+        best = _better(problem, batch, best, found)
+        finish(batch.device)
+        sweep_s = (time.perf_counter() - started) / num_sweeps
+        num_sweeps = min(MAX_SWEEPS, int(SHARE_OF_TIME * deadline.remaining_s / sweep_s))
+    return best
+
+
+def _round(problem: Problem, batch: Batch, start: Tensor, schedule: Schedule, generator: torch.Generator) -> Tensor:
+    seed = int(torch.randint(2**62, (), generator=generator, device=batch.device))
+    return anneal(problem, batch, start, schedule, seed=seed)
+
+
+def _better(problem: Problem, batch: Batch, first: Tensor, second: Tensor) -> Tensor:
+    """Of two states of every chain, the one of lower energy. [N, S], [N, S] -> [N, S]."""
+    return torch.where(batch.spread(problem.energy(batch, second) < problem.energy(batch, first)), second, first)

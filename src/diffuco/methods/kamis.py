@@ -1,0 +1,77 @@
+"""KaMIS, the evolutionary search for independent sets (ReduMIS), where it is installed.
+
+Either the package `chszlablib` (the extra `kamis`) or the program `redumis` on the PATH. The package was seen to
+overrun limits of a few seconds and less by seconds.
+"""
+
+import subprocess
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import which
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diffuco.methods.base import Deadline, GraphByGraph, repair
+from diffuco.foundation.errors import InputError
+from diffuco.graphs.formats import write_graph
+from diffuco.graphs.graph import Graph
+from diffuco.problems import Problem, get_problem
+
+DEFAULT_LIMIT_S = 10.0
+
+
+class Kamis(GraphByGraph):
+    """ReduMIS for independent sets, and for vertex covers what they leave."""
+
+    name = "kamis"
+    summary = "KaMIS: reductions and evolutionary search, 10 s a graph unless told otherwise"
+    problems = ("mis", "mvc")
+    unweighted = problems
+    time_limit = "stops"
+
+    def missing(self) -> str | None:
+        """The Python package or the program."""
+        if find_spec("chszlablib") or which("redumis"):
+            return None
+        return "KaMIS; pip install 'diffuco[kamis]', or put the program redumis on the PATH"
+
+    def search(self, problem: Problem, graph: Graph, seed: int, deadline: Deadline) -> NDArray[np.bool_]:
+        """Search until time is up."""
+        limit_s = DEFAULT_LIMIT_S if deadline.limit_s is None else deadline.limit_s
+        if not graph.num_edges:
+            found = np.ones(graph.num_nodes, dtype=np.bool_)
+        elif which("redumis"):
+            found = _run_program(graph, seed, limit_s)
+        else:
+            found = _call_package(graph, seed, limit_s)
+        found = repair(get_problem("mis"), graph, found[:, None])
+        return found if problem.name == "mis" else ~found
+
+
+def _call_package(graph: Graph, seed: int, limit_s: float) -> NDArray[np.bool_]:
+    import chszlablib
+
+    indptr, indices, _ = graph.csr
+    result = chszlablib.IndependenceProblems.redumis(
+        chszlablib.Graph.from_csr(indptr, indices), time_limit=limit_s, seed=seed
+    )
+    found = np.zeros(graph.num_nodes, dtype=np.bool_)
+    found[np.asarray(result.vertices, dtype=np.int64)] = True
+    return found
+
+
+def _run_program(graph: Graph, seed: int, limit_s: float) -> NDArray[np.bool_]:
+    """`redumis` reads METIS and writes one line per node: 1 if it is in the set."""
+    plain = Graph(graph.num_nodes, graph.edges)
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder) / "graph.metis", Path(folder) / "set.txt"
+        write_graph(plain, source, "metis")
+        command = ["redumis", str(source), f"--output={target}", f"--seed={seed}", f"--time_limit={limit_s}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode or not target.exists():
+            lines = (done.stderr or done.stdout).strip().splitlines() or ["no output"]
+            raise InputError(f"redumis failed with code {done.returncode}: {lines[-1]}")
+        is_chosen: NDArray[np.bool_] = np.loadtxt(target, dtype=np.int64, ndmin=1) == 1
+        return is_chosen

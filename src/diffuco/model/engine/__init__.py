@@ -1,0 +1,1 @@
+"""The same network, computed faster."""

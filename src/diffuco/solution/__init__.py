@@ -1,0 +1,1 @@
+"""What a solve returns: the result, its independent check, its files."""

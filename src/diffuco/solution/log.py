@@ -1,0 +1,193 @@
+"""Solutions of any number of graphs in one file that a killed run continues: JSON lines, or Parquet.
+
+Records are appended as they come, and safe on disk before `append` returns. A line that was cut off when the writer was
+killed is dropped by the next one. Parquet files cannot be appended to: their records are kept as JSON lines beside the
+file, named FILE.unfinished.jsonl, until `finish` writes all of them.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
+
+from diffuco.foundation.errors import InputError
+from diffuco.foundation.files import finite, replacing
+
+if TYPE_CHECKING:
+    import pyarrow
+
+SUFFIXES = (".jsonl", ".parquet")
+ROWS_PER_GROUP = 1000
+"""Rows of a Parquet file that are in memory at once."""
+
+
+class SolutionLog:
+    """The records of the graphs solved so far, by the name of the graph's file; one process may write at a time.
+
+    >>> import tempfile
+    >>> record = {"file": "a.clq", "problem": "mis", "seed": 0, "objective": 2}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for _ in range(2):
+    ...         with SolutionLog(Path(folder) / "found.jsonl", problem="mis", seed=0) as log:
+    ...             print(sorted(log.files))
+    ...             log.append([record] if "a.clq" not in log.files else [])
+    []
+    ['a.clq']
+    """
+
+    def __init__(self, path: Path, *, problem: str, seed: int) -> None:
+        self.path, self.problem, self.seed = path, problem, seed
+        self.files: set[str] = set()
+        """Names of the graphs whose solutions are there."""
+        self.is_parquet = path.suffix.lower() == ".parquet"
+        self.lines_path = path.with_name(f"{path.name}.unfinished.jsonl") if self.is_parquet else path
+        if self.is_parquet:
+            _require_pyarrow(path)
+        self._out = self._open()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._out.close()
+
+    def append(self, records: Sequence[dict[str, Any]]) -> None:
+        """Add records of graphs that are not there yet."""
+        names = [record["file"] for record in records]
+        assert self.files.isdisjoint(names)
+        self._out.write("".join(f"{json.dumps(finite(record), allow_nan=False)}\n" for record in records).encode())
+        self._out.flush()
+        os.fsync(self._out.fileno())
+        self.files.update(names)
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """All records there are, one at a time, in the order they were added."""
+        seen: set[str] = set()
+        for record in chain(self._finished(), self._unfinished()):
+            # A run killed between writing Parquet and removing the lines leaves both.
+            if record["file"] not in seen:
+                seen.add(record["file"])
+                yield record
+
+    def finish(self) -> None:
+        """Make the Parquet file of all records; JSON lines are complete as they are."""
+        if not self.is_parquet:
+            return
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        schema = _schema()
+        with replacing(self.path) as out, parquet.ParquetWriter(out, schema) as writer:
+            rows = map(_as_row, self.records())
+            while group := list(islice(rows, ROWS_PER_GROUP)):
+                writer.write_table(pa.Table.from_pylist(group, schema))
+        self.lines_path.unlink()
+
+    def _open(self) -> BinaryIO:
+        """The lines, locked, without a last one that is not whole; what they and the Parquet file hold is checked."""
+        try:
+            out = self.lines_path.open("a+b")
+        except OSError as error:
+            raise InputError(f"{self.lines_path}: cannot be written ({error.strerror}); choose another path") from error
+        try:
+            _lock(out, self.lines_path)
+            _drop_torn_line(out)
+            for record in self.records():
+                self._check(record)
+                self.files.add(record["file"])
+        except InputError:
+            out.close()
+            raise
+        return out
+
+    def _check(self, record: dict[str, Any]) -> None:
+        if (record["problem"], record["seed"]) != (self.problem, self.seed):
+            there = f"solutions of {record['problem']} with seed {record['seed']}"
+            raise InputError(f"{self.path}: it holds {there}; choose another path, or remove it")
+
+    def _finished(self) -> Iterator[dict[str, Any]]:
+        if not (self.is_parquet and self.path.exists()):
+            return
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        try:
+            with parquet.ParquetFile(self.path) as file:
+                if not file.schema_arrow.equals(_schema()):
+                    raise InputError(f"{self.path}: not a file of `diffuco solve`; choose another path, or remove it")
+                for rows in file.iter_batches(ROWS_PER_GROUP):
+                    yield from rows.to_pylist()
+        except pa.ArrowInvalid as error:
+            raise InputError(f"{self.path}: not a Parquet file; choose another path, or remove it") from error
+
+    def _unfinished(self) -> Iterator[dict[str, Any]]:
+        with self.lines_path.open("rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                try:
+                    record = json.loads(line)
+                    is_record = isinstance(record, dict) and {"file", "problem", "seed"} <= record.keys()
+                except ValueError:
+                    is_record = False
+                if not is_record:
+                    what = "not a record of `diffuco solve`"
+                    raise InputError(f"{self.lines_path}:{number}: {what}; choose another path, or remove the line")
+                yield record
+
+
+def _lock(out: BinaryIO, path: Path) -> None:
+    """Refuse a file that another process has open here."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return
+    try:
+        fcntl.flock(out, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise InputError(f"{path}: another run is writing to it; wait, or choose another path") from error
+
+
+def _drop_torn_line(out: BinaryIO) -> None:
+    """Cut the file after its last line break."""
+    end = out.seek(0, os.SEEK_END)
+    while end > 0:
+        size = min(end, 2**16)
+        out.seek(end - size)
+        if (found := out.read(size).rfind(b"\n")) >= 0:
+            end = end - size + found + 1
+            break
+        end -= size
+    out.truncate(end)
+
+
+def _require_pyarrow(path: Path) -> None:
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError as error:
+        remedy = "pip install 'diffuco[parquet]', or choose a path that ends in .jsonl"
+        raise InputError(f"{path}: Parquet files need pyarrow; {remedy}") from error
+
+
+def _as_row(record: dict[str, Any]) -> dict[str, Any]:
+    """Columns have one type: labels as text."""
+    return record | {"solution": [str(label) for label in record["solution"]]}
+
+
+def _schema() -> "pyarrow.Schema":
+    """The columns: the fields of `Solution.to_dict`."""
+    import pyarrow as pa
+
+    seconds = pa.struct([(stage, pa.float64()) for stage in ("load", "sample", "decode", "refine")])
+    return pa.schema(
+        [
+            *[("problem", pa.string()), ("file", pa.string()), ("nodes", pa.int64()), ("edges", pa.int64())],
+            *[("objective", pa.float64()), ("feasible", pa.bool_()), ("violations", pa.int64())],
+            *[("optimal", pa.bool_()), ("solution", pa.list_(pa.string()))],
+            *[("energies", pa.list_(pa.float64())), ("objectives", pa.list_(pa.float64())), ("sweeps", pa.int64())],
+            *[("seconds", seconds), ("model", pa.string()), ("seed", pa.int64())],
+        ]
+    )

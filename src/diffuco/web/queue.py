@@ -1,0 +1,192 @@
+"""One thread for the device; requests that wait together and ask for the same are solved as one batch.
+
+Batches form by themselves: whatever arrives while the device is busy waits, and is taken together when it is free. So
+a request that finds the device free never waits for company.
+"""
+
+import math
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from diffuco.diffusion.reverse import ReverseStep
+from diffuco.graphs.batch import Batch
+from diffuco.graphs.graph import Graph
+from diffuco.inference.sampler import OnStep
+from diffuco.solution.result import Solution
+from diffuco.inference.solver import Solver
+from diffuco.web.limits import RefusalError
+from diffuco.web.metrics import Metrics
+from diffuco.foundation.wording import counted
+
+
+@dataclass(frozen=True)
+class Options:
+    """What two requests must agree on to be solved together."""
+
+    model: str
+    samples: int
+    step_factor: int
+    refine: int | None
+
+
+class Solved(NamedTuple):
+    """The result of a job."""
+
+    solution: Solution
+    solved_together: int
+    waited_s: float
+
+
+@dataclass(eq=False)
+class Job:
+    """One request on its way through the device."""
+
+    graph: Graph
+    options: Options
+    seed: int | None = None
+    """Given, the job is solved alone: the numbers that a batch draws depend on all of its graphs."""
+    on_step: OnStep | None = None
+    """Sees every reverse step; such a job is solved alone too."""
+    result: "Future[Solved]" = field(default_factory=Future)
+    is_abandoned: bool = False
+    """Whether nobody waits for the result any more."""
+    arrived: float = field(default_factory=time.monotonic)
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it must not share a batch."""
+        return self.seed is not None or self.on_step is not None
+
+
+class _AbandonedError(Exception):
+    """Ends a solve that nobody waits for."""
+
+
+class DeviceQueue:
+    """The jobs that wait for a device, and the thread that solves them, the oldest first."""
+
+    def __init__(
+        self, load_solver: Callable[[str], Solver], *, max_waiting: int, max_rows: int, metrics: Metrics
+    ) -> None:
+        self.load_solver, self.max_waiting, self.max_rows, self.metrics = load_solver, max_waiting, max_rows, metrics
+        self.waiting: list[Job] = []
+        self.running: list[Job] = []
+        self.seconds_per_job = 0.1
+        self._changed = threading.Condition()
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._work, name="diffuco-device", daemon=True)
+
+    def start(self) -> None:
+        """Begin to solve."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop after the step that is being computed; waiting jobs are dropped."""
+        with self._changed:
+            self._is_closed = True
+            for job in (*self.waiting, *self.running):
+                job.is_abandoned = True
+            self.waiting.clear()
+            self._changed.notify_all()
+        self._thread.join()
+
+    def submit(self, job: Job) -> int:
+        """Let a job wait for its turn; says how many are before it."""
+        with self._changed:
+            if len(self.waiting) >= self.max_waiting:
+                seconds = max(1, math.ceil(self.seconds_per_job * len(self.waiting)))
+                reason = f"{counted(len(self.waiting), 'request')} already waiting; try again in {seconds} s"
+                raise RefusalError(429, reason, {"Retry-After": str(seconds)})
+            job.result.set_running_or_notify_cancel()  # from here on only `abandon` ends it
+            self.waiting.append(job)
+            self.metrics.waiting.set(len(self.waiting))
+            self._changed.notify()
+            return len(self.waiting) - 1 + len(self.running)
+
+    def abandon(self, job: Job) -> None:
+        """Forget a job that waits; one that is being solved stops at its next step unless others share its batch."""
+        with self._changed:
+            job.is_abandoned = True
+            if job in self.waiting:
+                self.waiting.remove(job)
+                self.metrics.waiting.set(len(self.waiting))
+        self.metrics.abandoned.inc()
+
+    def _work(self) -> None:
+        while jobs := self._take():
+            started = time.monotonic()
+            try:
+                solutions = self._solve(jobs)
+            except _AbandonedError:
+                solutions = []
+            except Exception as error:
+                for job in jobs:
+                    job.result.set_exception(error)
+                solutions = []
+            seconds = time.monotonic() - started
+            self._record(jobs, seconds, len(solutions))
+            for job, solution in zip(jobs, solutions, strict=False):
+                job.result.set_result(Solved(solution, len(jobs), started - job.arrived))
+
+    def _take(self) -> list[Job]:
+        """The oldest job and those that can be solved with it, once there is one; none when closed."""
+        with self._changed:
+            self.running = []
+            self._changed.wait_for(lambda: self.waiting or self._is_closed)
+            if self._is_closed:
+                return []
+            first = self.waiting[0]
+            jobs = [first]
+            if not first.is_alone:
+                like_it = [job for job in self.waiting[1:] if job.options == first.options and not job.is_alone]
+                jobs += _that_fit(first, like_it, self.max_rows)
+            taken = set(map(id, jobs))
+            self.waiting = [job for job in self.waiting if id(job) not in taken]
+            self.running = jobs
+            self.metrics.waiting.set(len(self.waiting))
+            return jobs
+
+    def _solve(self, jobs: list[Job]) -> list[Solution]:
+        first = jobs[0]
+        solver = self.load_solver(first.options.model)
+
+        def on_step(batch: Batch, step: ReverseStep) -> None:
+            if all(job.is_abandoned for job in jobs):
+                raise _AbandonedError
+            if first.on_step:
+                first.on_step(batch, step)
+
+        # A GPU replays a whole draw at once; nobody leaves in the meantime.
+        watches = first.on_step is not None or solver.device.type != "cuda"
+        return solver.solve(
+            [job.graph for job in jobs],
+            samples=first.options.samples,
+            step_factor=first.options.step_factor,
+            refine=first.options.refine,
+            seed=secrets.randbits(32) if first.seed is None else first.seed,
+            on_step=on_step if watches else None,
+        )
+
+    def _record(self, jobs: list[Job], seconds: float, num_solved: int) -> None:
+        self.metrics.batch_graphs.observe(len(jobs))
+        self.metrics.device_seconds.observe(seconds)
+        for job in jobs:
+            self.metrics.waiting_seconds.observe(max(0.0, time.monotonic() - seconds - job.arrived))
+        if num_solved:
+            self.seconds_per_job += 0.2 * (seconds / num_solved - self.seconds_per_job)
+
+
+def _that_fit(first: Job, others: list[Job], max_rows: int) -> list[Job]:
+    """As many of the oldest as make a batch of at most so many rows, padded to its largest graph."""
+    jobs, largest = [first], max(1, first.graph.num_nodes)
+    for job in others:
+        padded = max(largest, job.graph.num_nodes)
+        if padded * (len(jobs) + 1) * first.options.samples <= max_rows:
+            jobs.append(job)
+            largest = padded
+    return jobs[1:]
