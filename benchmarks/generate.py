@@ -13,8 +13,8 @@ from evidence import Limits, Record, add_options, measured_limits, require_green
 from rich.console import Console
 from rich.table import Table
 
-from diffuco.graphs import datasets
 from diffuco.foundation.provenance import hardware
+from diffuco.graphs import datasets
 
 TESTS = ("tests/test_generate.py",)
 NAMES = ("rb-small", "rb-large", "ba-small", "ba-large")

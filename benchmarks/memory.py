@@ -23,10 +23,11 @@ from roofline import SPEED_COLUMNS, speed_cells, speeds
 from train_step import measure, shape, time_cells, training_graphs
 
 from diffuco.foundation.devices import pick_device
-from diffuco.graphs.graph import Graph, GraphWarning
-from diffuco.model.engine.acceleration import ENGINES, pick_engine
+from diffuco.foundation.errors import GraphWarning
 from diffuco.foundation.provenance import hardware
+from diffuco.graphs.graph import Graph
 from diffuco.inference.solver import Solver
+from diffuco.model.engine.acceleration import ENGINES, pick_engine
 from diffuco.training.recipes import get_recipe
 
 TESTS = {

@@ -22,14 +22,14 @@ from rich.console import Console
 from rich.table import Table
 
 from diffuco.evaluation.compare import Run, best_known, run_methods, summary
+from diffuco.foundation.files import finite
+from diffuco.foundation.provenance import hardware
+from diffuco.graphs.formats import read_graph
+from diffuco.inference.solver import Solver
 from diffuco.methods.anneal import FlipAnnealing
 from diffuco.methods.dwave import SimulatedAnnealing, TabuSearch
 from diffuco.methods.model import ModelMethod
-from diffuco.foundation.files import finite
-from diffuco.graphs.formats import read_graph
 from diffuco.problems import get_problem
-from diffuco.foundation.provenance import hardware
-from diffuco.inference.solver import Solver
 
 TESTS = ("tests/test_dimod_sampler.py", "tests/test_compare.py")
 SUFFIXES = (".sparse", ".qubo")

@@ -21,16 +21,16 @@ from rich.table import Table
 from roofline import FLOAT_BYTES, SPEED_COLUMNS, Work, engines_here, forward_work, speed_cells, speeds
 
 from diffuco.foundation.devices import pick_device
+from diffuco.foundation.provenance import hardware
 from diffuco.graphs.batch import make_batch
+from diffuco.graphs.batch.by_size import batches_by_size, rows_per_batch
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph
-from diffuco.graphs.batch.by_size import batches_by_size, rows_per_batch
-from diffuco.model.engine.acceleration import ENGINES, accelerate
-from diffuco.model.gnn import Gnn
-from diffuco.model.engine.parameters import FlatParameters
-from diffuco.pretrained import load_model
-from diffuco.foundation.provenance import hardware
 from diffuco.inference.sampler import Sampler
+from diffuco.model.engine.acceleration import ENGINES, accelerate
+from diffuco.model.engine.parameters import FlatParameters
+from diffuco.model.gnn import Gnn
+from diffuco.pretrained import load_model
 from diffuco.training.loop import initial_model
 from diffuco.training.recipes import get_recipe
 

@@ -28,10 +28,10 @@ from evidence import Record, add_options, measured_limits, require_green, write_
 from rich.console import Console
 from rich.table import Table
 
+from diffuco.problems import get_problem
+from diffuco.foundation.provenance import hardware
 from diffuco.graphs.generate import er_graph
 from diffuco.graphs.graph import Graph
-from diffuco.foundation.provenance import hardware
-from diffuco.solution.verification import verify
 
 TESTS = ("tests/test_web_api.py",)
 NUM_GRAPHS = 256
@@ -147,7 +147,7 @@ async def _client(port: int, graphs: list[Graph], options: Record, first: int, e
 def _complaints(problem: str, graph: Graph, answer: dict[str, Any]) -> list[str]:
     chosen = np.zeros(graph.num_nodes, dtype=np.bool_)
     chosen[answer["solution"]] = True
-    verdict = verify(problem, graph, chosen)
+    verdict = get_problem(problem).check(graph, chosen)
     if verdict.feasible and answer["feasible"] and verdict.objective == answer["objective"]:
         return []
     return [f"objective {answer['objective']} is {verdict.objective} with {verdict.violations} violations"]

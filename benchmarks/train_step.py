@@ -23,13 +23,13 @@ from rich.console import Console
 from rich.table import Table
 from roofline import FLOAT_BYTES, SPEED_COLUMNS, Work, engines_here, speed_cells, speeds, train_step_work
 
-from diffuco.foundation.devices import pick_device
 from diffuco.diffusion.noise import make_noise
+from diffuco.foundation.devices import pick_device
+from diffuco.foundation.provenance import hardware
 from diffuco.graphs.datasets import get_dataset
 from diffuco.model.engine.acceleration import ENGINES, accelerate
 from diffuco.model.engine.parameters import FlatParameters
 from diffuco.problems import get_problem
-from diffuco.foundation.provenance import hardware
 from diffuco.training.config import TrainConfig
 from diffuco.training.data import NUM_SIZES, TrainingGraphs
 from diffuco.training.distributed import Group

@@ -11,9 +11,10 @@ import sys
 import numpy as np
 from numpy.typing import NDArray
 
-from diffuco.methods import Deadline, GraphByGraph, register_method, repair, solve_with
+import diffuco
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph
+from diffuco.methods import Deadline, GraphByGraph, register_method, repair
 from diffuco.problems import Problem
 
 NUM_ROUNDS = 300
@@ -54,7 +55,7 @@ def main(num_graphs: int) -> None:
     register_method(RuinAndRecreate())
     graphs = get_dataset("rb-tiny").graphs("test", num_graphs)
     for name in ("greedy", "ruin-and-recreate"):
-        solutions = solve_with(name, "mis", graphs)
+        solutions = diffuco.solve(graphs, "mis", method=name)
         assert all(solution.feasible for solution in solutions)
         print(f"mean size of the sets, {name}: {np.mean([solution.objective for solution in solutions]):.3f}")
 

@@ -21,10 +21,10 @@ from diffuco.diffusion.randomness import RowRandom
 from diffuco.graphs.batch import Batch, make_batch
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph
-from diffuco.model import Gnn, GnnConfig
-from diffuco.problems import Problem, QuadraticForm
 from diffuco.inference.sampler import Sampler
 from diffuco.inference.solver import draw_solutions
+from diffuco.model import Gnn, GnnConfig
+from diffuco.problems import Problem, QuadraticForm
 
 NUM_STEPS = 3
 

@@ -21,6 +21,7 @@ from PIL import Image
 
 from diffuco.diffusion.decoding import conditional_expectation
 from diffuco.diffusion.randomness import RowRandom
+from diffuco.diffusion.sampling import sample_steps
 from diffuco.graphs.batch import make_batch
 from diffuco.graphs.generate import rb_graph
 from diffuco.graphs.graph import Graph
@@ -28,7 +29,6 @@ from diffuco.model.checkpoint import Checkpoint
 from diffuco.plotting import spring_layout
 from diffuco.pretrained import load_model
 from diffuco.problems import get_problem
-from diffuco.diffusion.sampling import sample_steps
 
 CARD, PANEL, TEXT, MUTED = "#0f172a", "#1e293b", "#f1f5f9", "#94a3b8"
 OUT, IN, CONFLICT, EDGE = "#475569", "#2dd4bf", "#fb7185", "#64748b"

@@ -7,32 +7,34 @@ import numpy as np
 import pytest
 import torch
 
-from diffuco.methods import automatic, get_method, solve_with
-from diffuco.methods.auto import searchers
+import diffuco
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.formats import write_graph
 from diffuco.graphs.graph import Graph
+from diffuco.methods import auto as automatic
+from diffuco.methods import get_method
+from diffuco.methods.auto import Search, plan
 from diffuco.pretrained import choose_model, choose_models
 from diffuco.problems import all_problems, get_problem
-from diffuco.solution.verification import verify
 
 PROBLEMS = [problem.name for problem in all_problems()]
 
 
 @pytest.fixture
 def without_proofs(monkeypatch):
-    monkeypatch.setattr(automatic, "EXACT_NODES", dict.fromkeys(PROBLEMS, -1))
+    for problem in all_problems():
+        monkeypatch.setattr(type(problem), "proof_nodes", -1)
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_small_graphs_are_solved_to_the_proven_optimum(problem):
     dataset = "qubo-tiny" if problem == "qubo" else "ba-tiny"
     graphs = get_dataset(dataset).graphs("validation", 2)
-    expected = solve_with("highs", problem, graphs)
-    for solution, exact in zip(solve_with("auto", problem, graphs, device="cpu"), expected, strict=True):
+    expected = diffuco.solve(graphs, problem, method="highs")
+    for solution, exact in zip(diffuco.solve(graphs, problem, method="auto", device="cpu"), expected, strict=True):
         assert solution.objective == pytest.approx(exact.objective)
         assert solution.optimal
-        assert solution.model == ("clique search" if problem == "max-clique" else "cp-sat")
+        assert solution.found_by == ("clique-search" if problem == "max-clique" else "cp-sat")
         assert solution.energies == [(-1 if get_problem(problem).sense == "max" else 1) * solution.objective]
 
 
@@ -41,50 +43,51 @@ def test_small_graphs_with_node_weights_too(problem):
     rng = np.random.default_rng(0)
     plain = get_dataset("ba-tiny").graphs("validation", 2)
     graphs = [replace(graph, node_weights=rng.integers(0, 50, graph.num_nodes) / 4) for graph in plain]
-    expected = solve_with("highs", problem, graphs)
-    for solution, exact in zip(solve_with("auto", problem, graphs, device="cpu"), expected, strict=True):
-        assert (solution.model, solution.optimal) == ("cp-sat", True)
+    expected = diffuco.solve(graphs, problem, method="highs")
+    for solution, exact in zip(diffuco.solve(graphs, problem, method="auto", device="cpu"), expected, strict=True):
+        assert (solution.found_by, solution.optimal) == ("cp-sat", True)
         assert solution.objective == pytest.approx(exact.objective)
     exactly = replace(plain[0], node_weights=rng.random(plain[0].num_nodes))
-    (annealed,) = solve_with("auto", problem, [exactly], device="cpu")
-    assert (annealed.model, annealed.optimal) == ("anneal", False)
-    assert annealed.objective == pytest.approx(solve_with("highs", problem, [exactly])[0].objective)
+    (annealed,) = diffuco.solve([exactly], problem, method="auto", device="cpu")
+    assert (annealed.found_by, annealed.optimal) == ("anneal", False)
+    assert annealed.objective == pytest.approx(diffuco.solve([exactly], problem, method="highs")[0].objective)
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_what_is_not_proven_is_searched(problem, without_proofs):
     graphs = get_dataset("qubo-tiny" if problem == "qubo" else "rb-tiny").graphs("validation", 2)
-    for solution in solve_with("auto", problem, graphs, device="cpu", seed=2):
-        assert (solution.model, solution.optimal, solution.seed) == ("anneal", False, 2)
-        assert verify(problem, solution.graph, solution.chosen).feasible
+    for solution in diffuco.solve(graphs, problem, method="auto", device="cpu", seed=2):
+        assert (solution.found_by, solution.optimal, solution.seed) == ("anneal", False, 2)
+        assert get_problem(problem).check(solution.graph, solution.chosen).feasible
 
 
 def test_proofs_are_given_up_where_they_fail(monkeypatch):
     tried = []
 
-    def fail(problem, graph, limit_s):
+    def fail(problem, graph, seed, limit_s):
         tried.append(limit_s)
 
-    monkeypatch.setattr(automatic, "_solve_exactly", fail)
+    monkeypatch.setattr(automatic, "try_proof", fail)
     graphs = get_dataset("rb-tiny").graphs("validation", 5)
-    solutions = solve_with("auto", "mis", graphs, device="cpu", time_limit_s=0.05)
+    solutions = diffuco.solve(graphs, "mis", method="auto", device="cpu", time_limit_s=0.05)
     assert tried == [0.025] * automatic.PATIENCE
     assert [solution.graph for solution in solutions] == graphs
 
 
 def test_large_graphs_and_missing_solvers_are_not_tried(monkeypatch):
-    monkeypatch.setattr(automatic, "solve_exact", None)
+    monkeypatch.setattr(automatic, "EXACT", ())
     large = Graph.from_edges([(i, i + 1) for i in range(500)])
-    assert not solve_with("auto", "mis", [large], device="cpu")[0].optimal
+    assert not diffuco.solve([large], "mis", method="auto", device="cpu")[0].optimal
+    monkeypatch.undo()
     monkeypatch.setattr("diffuco.methods.cp_sat.find_spec", lambda _: None)
-    assert not solve_with("auto", "mis", [get_dataset("rb-tiny").graph("test", 0)], device="cpu")[0].optimal
+    assert not diffuco.solve([get_dataset("rb-tiny").graph("test", 0)], "mis", method="auto", device="cpu")[0].optimal
     assert get_method("auto").missing() is None
 
 
 def test_weights_that_no_exact_solver_takes_are_annealed():
     graph = Graph.from_edges([(0, 1), (1, 2)], edge_weights=[0.123456789, 2])
-    (solution,) = solve_with("auto", "max-cut", [graph], device="cpu")
-    assert (solution.model, solution.objective) == ("anneal", pytest.approx(2.123456789))
+    (solution,) = diffuco.solve([graph], "max-cut", method="auto", device="cpu")
+    assert (solution.found_by, solution.objective) == ("anneal", pytest.approx(2.123456789))
 
 
 def test_samples_are_for_large_graphs_like_those_of_a_model_a_gpu_and_milliseconds():
@@ -92,16 +95,17 @@ def test_samples_are_for_large_graphs_like_those_of_a_model_a_gpu_and_millisecon
     unlike = get_dataset("rb-large").graph("validation", 0)
     cuda, problem = torch.device("cuda"), get_problem("max-cut")
     for device, limit_s, why in ((torch.device("cpu"), 0.001, "on a CPU"), (cuda, 1.0, "10 ms"), (cuda, None, "10 ms")):
-        plan = searchers(problem, [small, large, unlike], device, limit_s)
-        assert [name for name, _ in plan] == ["anneal"] * 3
-        assert all(why in reason for _, reason in plan)
-    brief = searchers(problem, [small, large, unlike], cuda, 0.001)
-    assert [name for name, _ in brief] == ["anneal", "max-cut-ba-large", "anneal"]
+        searches = plan(problem, [small, large, unlike], device, limit_s)
+        assert [search.model for search in searches] == [None] * 3
+        assert all(why in search.reason for search in searches)
+    brief = plan(problem, [small, large, unlike], cuda, 0.001)
+    assert [search.model for search in brief] == [None, "max-cut-ba-large", None]
     assert "fewer than 500 nodes" in brief[0][1]
     assert "trained on other graphs" in brief[2][1]
-    assert searchers(problem, [], cuda, 0.001) == []
-    (independent,) = searchers(get_problem("mis"), [unlike], cuda, 0.001)
-    assert independent == ("anneal", f"for mis {plan[0][1].removeprefix('with more than 10 ms a graph ')}")
+    assert plan(problem, [], cuda, 0.001) == []
+    (independent,) = plan(get_problem("mis"), [unlike], cuda, 0.001)
+    expected = f"for mis {searches[0].reason.removeprefix('with more than 10 ms a graph ')}"
+    assert independent == Search(None, expected)
 
 
 def test_graphs_are_like_those_of_a_model_by_size_density_and_weights():
@@ -117,19 +121,21 @@ def test_graphs_are_like_those_of_a_model_by_size_density_and_weights():
 
 
 def test_a_model_serves_where_it_pays(monkeypatch, without_proofs):
-    monkeypatch.setattr(automatic, "searchers", lambda problem, graphs, *_: [("mis-rb-small", "")] * len(graphs))
+    search = Search("mis-rb-small", "it pays")
+    monkeypatch.setattr(automatic, "plan", lambda problem, graphs, *_: [search] * len(graphs))
     done: list[int] = []
     graphs = get_dataset("rb-tiny").graphs("validation", 2)
-    solutions = solve_with("auto", "mis", graphs, device="cpu", on_solved=done.append)
-    assert [(s.model, s.sweeps, len(s.energies)) for s in solutions] == [("mis-rb-small", 1000, 8)] * 2
-    assert done[-1] == 2
+    solutions = diffuco.solve(graphs, "mis", method="auto", device="cpu", on_solved=done.append)
+    expected = [("mis-rb-small", "it pays", 1000, 8)] * 2
+    assert [(s.found_by, s.reason, s.sweeps, len(s.energies)) for s in solutions] == expected
+    assert sum(done) == 2
 
 
 def test_command_says_what_a_proof_would_need(run, house, monkeypatch):
     monkeypatch.setattr("diffuco.methods.cp_sat.find_spec", lambda _: None)
     outcome = run("solve", "mis", house)
     assert outcome.code == 0
-    assert "note: no proof was tried, for want of OR-tools; pip install 'diffuco[exact]'\n" in outcome.err
+    assert "; no proof was tried, as that needs OR-Tools; pip install 'diffuco[exact]'\n" in outcome.err
     assert "proof" not in run("solve", "max-clique", house).err  # for which there is a search of our own
 
 

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 import oracle
-from diffuco.foundation.errors import InputError
+from diffuco.foundation.errors import GraphWarning, InputError
 from diffuco.graphs.batch import DenseBatch, SparseBatch, dense, make_batch
 from diffuco.graphs.datasets import get_dataset
-from diffuco.graphs.graph import Graph, GraphWarning
+from diffuco.graphs.graph import Graph
 
 
 @st.composite

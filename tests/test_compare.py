@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 import torch
 
-from diffuco.evaluation.compare import Run, best_known, run_methods, summary
-from diffuco.methods import get_method
-from diffuco.methods.model import ModelMethod, PlainModelMethod
-from diffuco.evaluation.references import stored_references
 from diffuco.cli import main
+from diffuco.evaluation.compare import Run, best_known, run_methods, summary
+from diffuco.evaluation.references import stored_references
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph
+from diffuco.inference.solver import Solver
+from diffuco.methods import get_method
+from diffuco.methods.model import ModelMethod, PlainModelMethod
 from diffuco.pretrained import load_model
 from diffuco.problems import get_problem
-from diffuco.inference.solver import Solver
 
 TINY = get_dataset("rb-tiny").graphs("test", 4)
 

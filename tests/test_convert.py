@@ -11,10 +11,10 @@ import pytest
 import scipy.sparse
 import torch
 
-from diffuco.foundation.errors import InputError
+from diffuco.problems import get_problem
+from diffuco.foundation.errors import GraphWarning, InputError
 from diffuco.graphs.convert import as_graph, qubo_as_graph, to_networkx
-from diffuco.graphs.graph import Graph, GraphWarning
-from diffuco.solution.verification import verify
+from diffuco.graphs.graph import Graph
 
 TRIANGLE = np.array([[0, 1, 1], [1, 0, 1], [1, 1, 0]])
 WEIGHTED = np.array([[0, 2.5, 0], [2.5, 0, -1], [0, -1, 0]])
@@ -203,4 +203,4 @@ def test_a_qubo_matrix_keeps_its_diagonal_and_both_triangles(wrap):
     graph = qubo_as_graph(wrap(matrix))
     for bits in itertools.product([0, 1], repeat=6):
         x = np.array(bits, dtype=bool)
-        assert verify("qubo", graph, x).objective == pytest.approx(x @ matrix @ x)
+        assert get_problem("qubo").check(graph, x).objective == pytest.approx(x @ matrix @ x)

@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from diffuco.methods import get_method
 from diffuco.cli import main
 from diffuco.graphs.formats import write_graph
 from diffuco.graphs.generate import ba_graph
+from diffuco.methods import get_method
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from diffuco import read_graph
-from diffuco.methods import methods
 from diffuco.graphs.datasets import get_dataset
+from diffuco.methods import methods
 
 ROOT = Path(__file__).parents[1]
 

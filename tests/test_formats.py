@@ -17,9 +17,9 @@ import scipy.sparse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from diffuco.foundation.errors import InputError
+from diffuco.foundation.errors import GraphWarning, InputError
 from diffuco.graphs.formats import FORMATS, read_graph, read_graphs, write_graph
-from diffuco.graphs.graph import Graph, GraphWarning
+from diffuco.graphs.graph import Graph
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 WRITABLE = [known for known in FORMATS if known.write is not None]

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 
-from diffuco.inference import sampler as sampling
 from diffuco.diffusion.loss import later_costs_advantage, step_cost, surrogate
 from diffuco.diffusion.noise import make_noise
 from diffuco.diffusion.randomness import RowRandom
@@ -19,13 +18,14 @@ from diffuco.graphs.batch import DenseBatch, SparseBatch, neighbor_lists
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.generate import ba_graph
 from diffuco.graphs.graph import Graph
-from diffuco.model.gnn import Gnn, GnnConfig
+from diffuco.inference import sampler as sampling
+from diffuco.inference.sampler import Sampler
 from diffuco.model.engine.parameters import FlatParameters
+from diffuco.model.gnn import Gnn, GnnConfig
 from diffuco.ops import reference
 from diffuco.ops.capture import CapturedCalls
 from diffuco.pretrained import load_model
 from diffuco.problems import get_problem
-from diffuco.inference.sampler import Sampler
 from diffuco.training.data import TrainingGraphs
 from diffuco.training.distributed import Group
 from diffuco.training.loop import initial_model

@@ -6,9 +6,10 @@ import warnings
 import numpy as np
 import pytest
 
+from diffuco.foundation.errors import GraphWarning
 from diffuco.graphs import cache, datasets
 from diffuco.graphs.datasets import get_dataset
-from diffuco.graphs.graph import Graph, GraphWarning
+from diffuco.graphs.graph import Graph
 
 
 @pytest.fixture(autouse=True)

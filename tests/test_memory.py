@@ -1,10 +1,10 @@
 import pytest
 import torch
 
-from diffuco.inference import memory
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.formats import write_graph
 from diffuco.graphs.graph import Graph
+from diffuco.inference import memory
 from diffuco.inference.memory import check_fits, free_bytes, requirement
 from diffuco.inference.solver import Solver
 from test_solver import untrained

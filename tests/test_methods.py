@@ -9,15 +9,14 @@ import time
 import numpy as np
 import pytest
 
+import diffuco
 import oracle
-from diffuco.methods import GraphByGraph, all_methods, get_method, register_method, solve_with
-from diffuco.methods import _methods as registered
-from diffuco.evaluation.evaluate_method import evaluate_method
-from diffuco.foundation.errors import InputError
+from diffuco.foundation.errors import GraphWarning, InputError
 from diffuco.graphs.datasets import get_dataset
-from diffuco.graphs.graph import Graph, GraphWarning
+from diffuco.graphs.graph import Graph
+from diffuco.methods import GraphByGraph, all_methods, get_method, register_method
+from diffuco.methods import _methods as registered
 from diffuco.problems import all_problems, get_problem
-from diffuco.solution.verification import verify
 
 PAIRS = [(method.name, problem) for method in all_methods() for problem in method.problems]
 EXACT = ("auto", "cp-sat", "highs", "gurobi")
@@ -41,7 +40,7 @@ def tiny_graphs(problem: str) -> list[Graph]:
 
 
 def optimum(problem: str, graph: Graph) -> float:
-    verdicts = [verify(problem, graph, x.astype(bool)) for x in oracle.all_states(graph.num_nodes)]
+    verdicts = [get_problem(problem).check(graph, x.astype(bool)) for x in oracle.all_states(graph.num_nodes)]
     best = max if get_problem(problem).sense == "max" else min
     return best(verdict.objective for verdict in verdicts if verdict.feasible)
 
@@ -60,16 +59,16 @@ def test_answers_are_feasible_and_exact_methods_and_annealers_find_the_optimum(n
     graphs, best_known = tiny_graphs(problem), optima[problem]
     if problem in get_method(name).unweighted:
         with pytest.raises(InputError, match=f"{name} takes no node weights for {problem}, the graph has some"):
-            solve_with(name, problem, graphs[-1:])
+            diffuco.solve(graphs[-1:], problem, method=name)
         known = [graph.node_weights is None for graph in graphs]
         graphs, best_known = (list(itertools.compress(items, known)) for items in (graphs, best_known))
-    solutions = solve_with(name, problem, graphs, seed=1, device="cpu")
+    solutions = diffuco.solve(graphs, problem, method=name, seed=1, device="cpu")
     assert [solution.graph for solution in solutions] == graphs
     for solution, best in zip(solutions, best_known, strict=True):
-        verdict = verify(problem, solution.graph, solution.chosen)
+        verdict = get_problem(problem).check(solution.graph, solution.chosen)
         assert verdict.feasible
         assert (solution.objective, solution.seed) == (verdict.objective, 1)
-        assert solution.model.endswith(name) or name == "auto"  # which tells what it chose, as `egn` tells its model
+        assert solution.found_by.endswith(name) or name == "auto"  # which tells what it chose, as `egn` tells its model
         assert min(solution.energies) == pytest.approx(abs_sign(problem) * verdict.objective, abs=1e-4)
         assert {"load", "sample", "decode"} <= set(solution.seconds)
         if name in (*EXACT, *ANNEALERS, "kamis"):
@@ -81,8 +80,8 @@ def test_baselines_in_one_step_are_those_of_graphs_like_these():
     for dataset in ("ba-small", "ba-large"):
         graphs = get_dataset(dataset).graphs("validation", 1)
         for name in ("egn", "egn-anneal"):
-            (solution,) = solve_with(name, "max-cut", graphs, device="cpu")
-            assert solution.model == f"max-cut-{dataset}-{name}"
+            (solution,) = diffuco.solve(graphs, "max-cut", method=name, device="cpu")
+            assert solution.found_by == f"max-cut-{dataset}-{name}"
 
 
 def abs_sign(problem: str) -> float:
@@ -95,7 +94,7 @@ def test_same_seed_same_answer(name, problem):
     if get_method(name).missing():
         pytest.skip(f"{name} is not installed")
     graph = get_dataset("qubo-tiny").graph("test", 0) if problem == "qubo" else get_dataset("rb-tiny").graph("test", 0)
-    first, second = (solve_with(name, problem, [graph], seed=4, device="cpu")[0] for _ in range(2))
+    first, second = (diffuco.solve([graph], problem, method=name, seed=4, device="cpu")[0] for _ in range(2))
     assert first.chosen.tolist() == second.chosen.tolist()
     assert first.energies == second.energies
 
@@ -110,9 +109,9 @@ def test_a_time_limit_is_kept(name, problem):
     if name == "gurobi":  # what a licence for nothing allows
         dataset = "qubo-tiny" if problem == "qubo" else "rb-tiny"
     graphs = get_dataset(dataset).graphs("test", 2)
-    solve_with(name, problem, graphs[:1], device="cpu", time_limit_s=0.05)  # imports and compiled loops
+    diffuco.solve(graphs[:1], problem, method=name, device="cpu", time_limit_s=0.05)  # imports and compiled loops
     started = time.perf_counter()
-    solutions = solve_with(name, problem, graphs, device="cpu", time_limit_s=0.05)
+    solutions = diffuco.solve(graphs, problem, method=name, device="cpu", time_limit_s=0.05)
     # Models have to be built, and a step or a presolve ends before anybody looks at the clock.
     assert time.perf_counter() - started < 8
     assert all(solution.feasible for solution in solutions)
@@ -123,13 +122,13 @@ def test_annealers_beat_greedy_on_cuts(name):
     if get_method(name).missing():
         pytest.skip(f"{name} is not installed")
     graphs = get_dataset("ba-small").graphs("test", 2)
-    found, greedy = (solve_with(method, "max-cut", graphs, device="cpu") for method in (name, "greedy"))
+    found, greedy = (diffuco.solve(graphs, "max-cut", method=method, device="cpu") for method in (name, "greedy"))
     assert sum(s.objective for s in found) > sum(s.objective for s in greedy)
 
 
 def test_goemans_williamson_keeps_its_promise():
     graphs = [graph for graph in tiny_graphs("max-cut") if graph.edge_weights is None]
-    for solution in solve_with("sdp", "max-cut", graphs):
+    for solution in diffuco.solve(graphs, "max-cut", method="sdp"):
         assert solution.objective >= 0.878 * optimum("max-cut", solution.graph)
 
 
@@ -137,7 +136,7 @@ def test_a_batch_of_many_sizes_gives_every_graph_its_own_answer():
     graphs = [Graph.from_edges([], size) for size in (3, 0, 1)] + get_dataset("rb-tiny").graphs("test", 5)
     for name in ("auto", "anneal", "rlsa", "mfa"):
         done: list[int] = []
-        solutions = solve_with(name, "mis", graphs, device="cpu", on_solved=done.append)
+        solutions = diffuco.solve(graphs, "mis", method=name, device="cpu", on_solved=done.append)
         assert [solution.graph for solution in solutions] == graphs
         assert done[-1] == len(graphs)
         assert [solution.objective for solution in solutions[:3]] == [3, 0, 1]
@@ -146,7 +145,7 @@ def test_a_batch_of_many_sizes_gives_every_graph_its_own_answer():
 def test_labels_and_other_weights_are_kept():
     graph = Graph.from_edges([(0, 1), (1, 2)], labels=["anna", "ben", "carl"], edge_weights=[1, 2])
     with pytest.warns(GraphWarning, match="mis ignores the edge weights"):
-        (solution,) = solve_with("greedy", "mis", [graph])
+        (solution,) = diffuco.solve([graph], "mis", method="greedy")
     assert solution.nodes == ["anna", "carl"]
 
 
@@ -156,12 +155,12 @@ def test_refusals():
     with pytest.raises(InputError, match="choose one of auto, greedy, db-greedy"):
         get_method("xyz")
     with pytest.raises(InputError, match="'sdp' does not solve mis; choose one of auto, greedy"):
-        solve_with("sdp", "mis", [])
+        diffuco.solve([], "mis", method="sdp")
     with pytest.raises(InputError, match="tabu takes at most 5000 nodes"):
-        solve_with("tabu", "mis", [Graph.from_edges([(0, 1)], 5001)])
+        diffuco.solve([Graph.from_edges([(0, 1)], 5001)], "mis", method="tabu")
     for limit in (0, -1, float("nan"), float("inf")):
         with pytest.raises(InputError, match="time limit"):
-            solve_with("rlsa", "mis", [], time_limit_s=limit)
+            diffuco.solve([], "mis", method="rlsa", time_limit_s=limit)
     with pytest.raises(InputError, match="there is a method 'greedy' already"):
         register_method(get_method("greedy"))
 
@@ -198,11 +197,11 @@ def test_kamis_runs_the_program_where_there_is_one(monkeypatch, tmp_path):
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", str(tmp_path))
     path = Graph.from_edges([(i, i + 1) for i in range(6)])
-    assert solve_with("kamis", "mis", [path])[0].nodes == [0, 2, 4, 6]
-    assert solve_with("kamis", "mvc", [path])[0].nodes == [1, 3, 5]
+    assert diffuco.solve([path], "mis", method="kamis")[0].nodes == [0, 2, 4, 6]
+    assert diffuco.solve([path], "mvc", method="kamis")[0].nodes == [1, 3, 5]
     program.write_text(f"#!{sys.executable}\nraise SystemExit('no licence')\n")
     with pytest.raises(InputError, match="redumis failed with code 1: no licence"):
-        solve_with("kamis", "mis", [path])
+        diffuco.solve([path], "mis", method="kamis")
 
 
 def test_a_method_of_ones_own_is_found_by_its_name(monkeypatch, run, house):
@@ -265,8 +264,10 @@ def test_evaluate_a_method(run, tmp_path):
 
 def test_a_method_is_scored_by_its_answer():
     graphs = get_dataset("rb-tiny").graphs("test", 2)
-    record = evaluate_method("rlsa", "mis", graphs, device="cpu", references=[4, 4])
-    assert record["mean"] == record["best"] == np.mean([s.objective for s in solve_with("rlsa", "mis", graphs)])
+    record = diffuco.evaluate(graphs, "mis", method="rlsa", device="cpu", references=[4, 4]).to_dict()
+    assert (
+        record["mean"] == record["best"] == np.mean([s.objective for s in diffuco.solve(graphs, "mis", method="rlsa")])
+    )
     assert record["reference"]["gap"] == record["reference"]["gap_of_best"]
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from diffuco.evaluation import metrics
-from diffuco.evaluation.evaluate import evaluate, summarise, table
+from diffuco.cli.evaluate import table
+from diffuco.evaluation.evaluate import evaluate, measure
 from diffuco.graphs.datasets import get_dataset
 from diffuco.inference.solver import Solver
 from test_solver import untrained

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from diffuco import pretrained
-from diffuco.methods import check_method, get_method
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.generate import ba_graph, er_graph
 from diffuco.graphs.graph import Graph
+from diffuco.methods import check_method, get_method
 from diffuco.model import load_checkpoint, read_card
 from diffuco.pretrained.cards import is_baseline, measured, sparkline, trained_on, when_to_choose
 from diffuco.reproduction.benchmarks import departures

@@ -11,7 +11,6 @@ from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import DenseBatch, SparseBatch
 from diffuco.graphs.graph import Graph
 from diffuco.problems import all_problems, check_weights, get_problem, ignored_weights, without_ignored_weights
-from diffuco.solution.verification import verify
 
 PROBLEMS = [*all_problems(), *(get_problem(name, 1.5) for name in ("mis", "mvc", "max-clique", "mds"))]
 for_all_problems = pytest.mark.parametrize("problem", PROBLEMS, ids=str)
@@ -89,7 +88,7 @@ def test_objective_and_violations_agree_with_the_independent_check(problem, batc
     objectives, violations = problem.objective(batch, x), problem.violations(batch, x)
     for index, (graph, states) in enumerate(zip(graphs, batch.split(x), strict=True)):
         for column in range(2**graph.num_nodes):
-            verdict = verify(problem.name, graph, states[:, column].numpy().astype(bool))
+            verdict = problem.check(graph, states[:, column].numpy().astype(bool))
             unit = unit_of(problem, graph)
             assert objectives[index, column].item() / unit == pytest.approx(verdict.objective / unit, abs=1e-5)
             assert violations[index, column].item() == verdict.violations
@@ -99,7 +98,7 @@ def test_objective_and_violations_agree_with_the_independent_check(problem, batc
 def test_minima_are_feasible_and_have_the_best_objective(problem):
     for graph in oracle.small_graphs(problem):
         states = oracle.all_states(graph.num_nodes).astype(bool)
-        verdicts = [verify(problem.name, graph, x) for x in states]
+        verdicts = [problem.check(graph, x) for x in states]
         feasible = [verdict.objective for verdict in verdicts if verdict.feasible]
         best = max(feasible) if problem.sense == "max" else min(feasible)
         minimum = verdicts[int(np.argmin(oracle.energies(problem, graph)))]

@@ -125,7 +125,7 @@ def test_a_shared_folder_solves_like_the_model_it_came_from(solver, models, tmp_
     diffuco.save_model(diffuco.load_model(models["mis"]), tmp_path / "mine")
     again = diffuco.solve(CYCLE, "mis", model=tmp_path / "mine", device="cpu")
     assert again.energies == solver.solve([CYCLE])[0].energies
-    assert again.model == str(tmp_path / "mine")
+    assert again.found_by == str(tmp_path / "mine")
 
 
 def test_node_weights_of_networkx_and_of_a_graph_are_weighed(models):

@@ -7,16 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from diffuco.methods import reference_solvers
-from diffuco.methods.exact import ExactResult
-from diffuco.methods import get_method, sdp, solve_with
-from diffuco.methods.highs import solve_highs
+import diffuco
+from diffuco.problems import get_problem
 from diffuco.evaluation.reference_solvers import NUM_CUT_RUNS, solve_reference
 from diffuco.evaluation.reference_store import Reference
 from diffuco.evaluation.references import find_references
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph
-from diffuco.solution.verification import verify
+from diffuco.methods import get_method, reference_solvers, sdp
+from diffuco.methods.exact import ExactResult
+from diffuco.methods.highs import solve_highs
 
 
 def random_graph(num_nodes: int, seed: int) -> Graph:
@@ -27,7 +27,7 @@ def random_graph(num_nodes: int, seed: int) -> Graph:
 
 def largest_cut(graph: Graph) -> float:
     sides = itertools.product([False, True], repeat=graph.num_nodes)
-    return max(verify("max-cut", graph, np.array(side, dtype=np.bool_)).objective for side in sides)
+    return max(get_problem("max-cut").check(graph, np.array(side, dtype=np.bool_)).objective for side in sides)
 
 
 # Bounds of cuts
@@ -123,7 +123,7 @@ def test_quadratic_problems_that_cannot_be_proven_are_annealed():
     graph = get_dataset("qubo-50-150").graph("test", 1)
     known = solve_reference("qubo", graph, 0.4)
     assert (known.solver, known.proven) == ("anneal", False)
-    (annealed,) = solve_with("anneal", "qubo", [graph], device="cpu")
+    (annealed,) = diffuco.solve([graph], "qubo", method="anneal", device="cpu")
     assert known.bound < known.objective
     assert known.objective == pytest.approx(annealed.objective, rel=0.01)
 
@@ -139,7 +139,7 @@ def test_highs_proves_or_bounds(problem):
     optimum = {"mis": 22, "mds": 27}[problem]  # as shipped
     stopped = solve_highs(problem, graph, 1e-3)
     assert not stopped.proven
-    assert verify(problem, graph, stopped.chosen).feasible
+    assert get_problem(problem).check(graph, stopped.chosen).feasible
     low, high = sorted([stopped.objective, stopped.bound])
     assert low <= optimum <= high
     tiny = get_dataset("ba-tiny").graph("test", 0)
@@ -169,7 +169,9 @@ def test_whole_bounds_are_rounded_inwards_with_some_care():
 def test_references_of_graphs_with_node_weights(problem):
     rng = np.random.default_rng(0)
     graph = replace(random_graph(10, 1), node_weights=rng.integers(1, 9, 10) / 2, edge_weights=None)
-    verdicts = [verify(problem, graph, np.array(bits)) for bits in itertools.product([False, True], repeat=10)]
+    verdicts = [
+        get_problem(problem).check(graph, np.array(bits)) for bits in itertools.product([False, True], repeat=10)
+    ]
     best = max if problem in ("mis", "max-clique") else min
     (known,) = find_references(problem, [graph], time_limit_s=10)
     assert known.proven

@@ -10,9 +10,9 @@ from diffuco.graphs.batch import DenseBatch, SparseBatch
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.generate import ba_graph
 from diffuco.graphs.graph import Graph
+from diffuco.inference.refinement import Schedule, anneal, refine, weight_scale
 from diffuco.ops import numba_anneal, torch_anneal
 from diffuco.problems import all_problems, get_problem
-from diffuco.inference.refinement import Schedule, anneal, refine, weight_scale
 from test_decoding import collect, every_problem, random_graph, seeded, small_graphs, with_node_weights
 
 SCHEDULES = [Schedule(1, 0.3), Schedule(7, 0.05), Schedule(5, 3.0)]

@@ -14,6 +14,7 @@ from diffuco.foundation.errors import InputError
 from diffuco.graphs.datasets import Dataset, get_dataset
 from diffuco.graphs.formats import write_graph
 from diffuco.graphs.generate import rb_graph
+from diffuco.inference.solver import Solver
 from diffuco.model import Gnn, GnnConfig, save_checkpoint
 from diffuco.pretrained import load_model
 from diffuco.problems import get_problem
@@ -36,7 +37,6 @@ from diffuco.reproduction.n_query import query_tasks
 from diffuco.reproduction.records import Row, Task, read_rows, run_tasks
 from diffuco.reproduction.reported import CE, N_QUERY, RAW, Reported
 from diffuco.reproduction.workspace import Workspace
-from diffuco.inference.solver import Solver
 from diffuco.training.recipes import RECIPES
 
 TINY = Benchmark(

@@ -10,20 +10,19 @@ import torch
 
 import diffuco
 import oracle
-from diffuco.foundation.devices import pick_device
 from diffuco.diffusion.randomness import RowRandom
-from diffuco.foundation.errors import InputError
+from diffuco.diffusion.sampling import evaluation_steps, sample_steps
+from diffuco.foundation.devices import pick_device
+from diffuco.foundation.errors import GraphWarning, InputError
 from diffuco.graphs.batch import make_batch
+from diffuco.graphs.batch.by_size import ROWS_PER_BATCH, batches_by_size
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.formats import FORMATS, read_graphs, write_graph
-from diffuco.graphs.graph import Graph, GraphWarning
-from diffuco.graphs.batch.by_size import ROWS_PER_BATCH, batches_by_size
+from diffuco.graphs.graph import Graph
+from diffuco.inference.solver import Solver, best_solutions
 from diffuco.model import Checkpoint, Gnn, GnnConfig
 from diffuco.pretrained import Choice
 from diffuco.problems import all_problems, get_problem, without_ignored_weights
-from diffuco.diffusion.sampling import evaluation_steps, sample_steps
-from diffuco.inference.solver import Solver, best_solutions
-from diffuco.solution.verification import verify
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 NAMES = [problem.name for problem in all_problems()]
@@ -40,8 +39,8 @@ def test_shipped_models_solve_small_graphs_to_the_optimum(name):
     """Best of 8 on graphs of a handful of nodes; each answer is compared with the enumeration of all states."""
     problem = get_problem(name)
     graphs = [without_ignored_weights(problem, graph) for graph in oracle.small_graphs(problem)]
-    for graph, solution in zip(graphs, diffuco.solve(graphs, name), strict=True):
-        verdicts = [verify(name, graph, x.astype(bool)) for x in oracle.all_states(graph.num_nodes)]
+    for graph, solution in zip(graphs, diffuco.solve(graphs, name, method="diffuco"), strict=True):
+        verdicts = [problem.check(graph, x.astype(bool)) for x in oracle.all_states(graph.num_nodes)]
         best = (max if problem.sense == "max" else min)(v.objective for v in verdicts if v.feasible)
         assert solution.feasible
         assert solution.objective == pytest.approx(best, rel=1e-6)
@@ -56,7 +55,7 @@ def test_every_decoded_answer_is_feasible_whatever_the_model(name, decode):
         solutions = solver.solve(graphs, samples=3, decode=decode, token_size=3)
     for solution in solutions:
         assert solution.feasible
-        assert solution.objective == verify(name, solution.graph, solution.chosen).objective
+        assert solution.objective == solver.problem.check(solution.graph, solution.chosen).objective
         assert len(solution.energies) == len(solution.objectives) == 3
         assert set(solution.seconds) == {"load", "sample", "decode", "refine"}
 
@@ -112,12 +111,14 @@ def test_graphs_of_several_kinds_get_the_model_made_for_them(monkeypatch):
     small, large = get_dataset("ba-tiny").graph("test", 0), get_dataset("ba-small").graph("test", 0)
     choices = {graph.num_nodes: Choice(f"model of {graph.num_nodes}", "", True) for graph in (small, large)}
     monkeypatch.setattr(
-        "diffuco.solving.entry.choose_models", lambda problem, graphs: [choices[graph.num_nodes] for graph in graphs]
+        "diffuco.methods.model.choose_models", lambda problem, graphs: [choices[graph.num_nodes] for graph in graphs]
     )
-    monkeypatch.setattr("diffuco.inference.solver.load_model", lambda name, device: replace(untrained("mis"), name=name))
+    monkeypatch.setattr(
+        "diffuco.inference.solver.load_model", lambda name, device: replace(untrained("mis"), name=name)
+    )
     solutions = diffuco.solve([large, small, large], "mis", samples=1, step_factor=1)
     assert [solution.graph for solution in solutions] == [large, small, large]
-    assert [solution.model for solution in solutions] == [f"model of {s.graph.num_nodes}" for s in solutions]
+    assert [solution.found_by for solution in solutions] == [f"model of {s.graph.num_nodes}" for s in solutions]
 
 
 def test_results_come_in_the_order_given_whatever_the_batches(monkeypatch):

@@ -15,16 +15,16 @@ from safetensors.torch import load_file
 from diffuco.diffusion.loss import StepCost
 from diffuco.diffusion.noise import make_noise
 from diffuco.diffusion.randomness import RowRandom
+from diffuco.diffusion.sampling import sample_steps
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import SparseBatch, make_batch
 from diffuco.graphs.collection import Collection
 from diffuco.graphs.datasets import DATASETS, get_dataset
 from diffuco.graphs.graph import Graph
+from diffuco.inference.solver import Solver
 from diffuco.model import Gnn, load_checkpoint, save_checkpoint
 from diffuco.model.checkpoint import read_safetensors, write_safetensors
 from diffuco.problems import get_problem
-from diffuco.diffusion.sampling import sample_steps
-from diffuco.inference.solver import Solver
 from diffuco.training.config import TrainConfig, with_settings
 from diffuco.training.data import TrainingGraphs
 from diffuco.training.distributed import Group

@@ -10,17 +10,18 @@ import numpy as np
 import pytest
 import torch
 
+import diffuco
 from diffuco import ops
-from diffuco.methods import automatic, solve_with
 from diffuco.graphs.batch import DenseBatch
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.generate import ba_graph
+from diffuco.inference.refinement import Schedule
+from diffuco.inference.solver import Solver
+from diffuco.methods import auto as automatic
 from diffuco.ops import torch_anneal
 from diffuco.ops.adjacency import DenseAdjacency
 from diffuco.pretrained import choose_model
 from diffuco.problems import get_problem
-from diffuco.inference.refinement import Schedule
-from diffuco.inference.solver import Solver
 from kernels import DEVICE, INTERPRETED, importing_kernels
 from test_decoding import every_problem, random_graph, small_graphs
 from test_refinement import annealed_by, states_for
@@ -174,8 +175,8 @@ def test_gpu_anneals_by_triton_unless_told_otherwise():
 @every_problem
 def test_gpu_anneals_and_refines(problem):
     graphs = get_dataset("qubo-50-150" if problem.name == "qubo" else "rb-small").graphs("validation", 3)
-    annealed = solve_with("anneal", problem.name, graphs, device=DEVICE)
-    limited = solve_with("anneal", problem.name, graphs, device=DEVICE, time_limit_s=0.05)
+    annealed = diffuco.solve(graphs, problem.name, method="anneal", device=DEVICE)
+    limited = diffuco.solve(graphs, problem.name, method="anneal", device=DEVICE, time_limit_s=0.05)
     refined = Solver(problem.name, device=DEVICE).solve(graphs)
     for solution in (*annealed, *limited, *refined):
         assert solution.feasible
@@ -186,5 +187,5 @@ def test_gpu_anneals_and_refines(problem):
 def test_gpu_samples_of_a_model_are_taken_for_graphs_like_its_own(monkeypatch):
     monkeypatch.setattr(automatic, "EXACT_NODES", {"mds": 0})
     graphs = [get_dataset(name).graph("validation", 0) for name in ("ba-large", "rb-large")]
-    solutions = solve_with("auto", "mds", graphs, device=DEVICE, time_limit_s=automatic.MODEL_S)
-    assert [solution.model for solution in solutions] == [choose_model("mds", graphs[:1]).name, "anneal"]
+    solutions = diffuco.solve(graphs, "mds", method="auto", device=DEVICE, time_limit_s=automatic.MODEL_S)
+    assert [solution.found_by for solution in solutions] == [choose_model("mds", graphs[:1]).name, "anneal"]

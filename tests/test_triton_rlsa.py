@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from diffuco.methods.rlsa import Chains, take_step, take_step_in_one_kernel
 from diffuco.diffusion.decoding import without_padding
 from diffuco.graphs.batch import DenseBatch
+from diffuco.methods.rlsa import Chains, take_step, take_step_in_one_kernel
 from kernels import DEVICE, INTERPRETED, importing_kernels
 from test_decoding import every_problem, random_graph
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from diffuco.graphs.graph import Graph
-from diffuco.problems import all_problems
-from diffuco.solution.verification import verify
+from diffuco.problems import all_problems, get_problem
 
 PROBLEMS = [problem.name for problem in all_problems()]
 
@@ -58,12 +57,12 @@ def test_verdict_is_the_definition_for_every_subset(problem, graph):
     for bits in itertools.product([False, True], repeat=graph.num_nodes):
         chosen = {node for node, bit in enumerate(bits) if bit}
         objective, violations = judge(problem, graph, chosen)
-        verdict = verify(problem, graph, np.array(bits, dtype=np.bool_))
+        verdict = get_problem(problem).check(graph, np.array(bits, dtype=np.bool_))
         assert verdict.objective == pytest.approx(objective)
         assert verdict.violations == violations
         assert verdict.feasible is (violations == 0)
 
 
 def test_no_check_for_an_unknown_problem():
-    with pytest.raises(ValueError, match="no check"):
-        verify("sudoku", Graph.from_edges([(0, 1)]), np.zeros(2, dtype=np.bool_))
+    with pytest.raises(ValueError, match="unknown problem"):
+        get_problem("sudoku").check(Graph.from_edges([(0, 1)]), np.zeros(2, dtype=np.bool_))

@@ -15,17 +15,16 @@ import httpx
 import numpy as np
 import pytest
 
-from diffuco.inference import memory
 from diffuco.graphs.formats import TEXT_FORMATS, parse_graph, read_graph, write_graph
 from diffuco.graphs.graph import Graph
-from diffuco.problems import all_problems
+from diffuco.inference import memory
 from diffuco.inference.solver import Solver
-from diffuco.solution.verification import verify
+from diffuco.problems import all_problems, get_problem
 from diffuco.web.app import create_app
-from diffuco.web.queue import Job, Options
 from diffuco.web.events import EventResponse, packed
 from diffuco.web.limits import Limits
 from diffuco.web.messages import ProblemName
+from diffuco.web.queue import Job, Options
 from serving import serving
 
 STATIC = Path(__file__).parents[1] / "src/diffuco/web/static"
@@ -68,7 +67,7 @@ def test_answers_are_checked_and_compared_with_greedy(client, problem):
     answer = solve(client, problem, samples=3, seed=1).json()
     graph = parse_graph(HOUSE, "house.clq")
     chosen = np.isin(np.array(graph.labels), answer["solution"])
-    verdict = verify(problem, graph, chosen)
+    verdict = get_problem(problem).check(graph, chosen)
     assert (answer["objective"], answer["feasible"]) == (verdict.objective, True)
     assert len(answer["objectives"]) == 3
     assert answer["greedy"]["feasible"]

@@ -14,48 +14,71 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from diffuco import problems
+    from diffuco.evaluation.compare import compare
+    from diffuco.evaluation.evaluate import evaluate
     from diffuco.graphs.formats import read_graph
     from diffuco.graphs.graph import Graph
-    from diffuco.integrations.dimod_sampler import DiffUCOSampler
-    from diffuco.pretrained import list_models, load_model, save_model
-    from diffuco.solution.result import Solution
     from diffuco.inference.solver import Solver
+    from diffuco.integrations.dimod_sampler import DiffUCOSampler
+    from diffuco.methods import Method, register_method
+    from diffuco.pretrained import list_models, load_model, save_model
+    from diffuco.problems import Problem
+    from diffuco.solution.result import Solution
+    from diffuco.solution.verification import check
     from diffuco.solving.entry import solve
+    from diffuco.training.config import TrainConfig
+    from diffuco.training.loop import train
 
 __version__ = "0.1.0"
-
-__all__ = [
-    "DiffUCOSampler",
-    "Graph",
-    "Solution",
-    "Solver",
-    "list_models",
-    "load_model",
-    "problems",
-    "read_graph",
-    "save_model",
-    "solve",
-]
 
 _HOME = {
     "DiffUCOSampler": "diffuco.integrations.dimod_sampler",
     "Graph": "diffuco.graphs.graph",
+    "Method": "diffuco.methods",
+    "Problem": "diffuco.problems",
     "Solution": "diffuco.solution.result",
     "Solver": "diffuco.inference.solver",
+    "TrainConfig": "diffuco.training.config",
+    "check": "diffuco.solution.verification",
+    "compare": "diffuco.evaluation.compare",
+    "evaluate": "diffuco.evaluation.evaluate",
     "list_models": "diffuco.pretrained",
     "load_model": "diffuco.pretrained",
+    "problems": "diffuco.problems",
     "read_graph": "diffuco.graphs.formats",
+    "register_method": "diffuco.methods",
     "save_model": "diffuco.pretrained",
     "solve": "diffuco.solving.entry",
+    "train": "diffuco.training.loop",
 }
+
+__all__ = [
+    "DiffUCOSampler",
+    "Graph",
+    "Method",
+    "Problem",
+    "Solution",
+    "Solver",
+    "TrainConfig",
+    "check",
+    "compare",
+    "evaluate",
+    "list_models",
+    "load_model",
+    "problems",
+    "read_graph",
+    "register_method",
+    "save_model",
+    "solve",
+    "train",
+]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "problems":
-        return import_module("diffuco.problems")
     if name not in _HOME:
         raise AttributeError(f"module 'diffuco' has no attribute '{name}'")
-    value = getattr(import_module(_HOME[name]), name)
+    home = import_module(_HOME[name])
+    value = home if name == "problems" else getattr(home, name)
     globals()[name] = value
     return value
 

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diffuco.foundation.errors import InputError
+from diffuco.foundation.wording import counted
 from diffuco.graphs.formats.output import open_for_writing
 from diffuco.graphs.graph import Graph
 from diffuco.solution.result import Solution, as_count
-from diffuco.foundation.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,15 +24,6 @@ MAX_DRAWN_EDGES = 20_000
 MAX_MATRIX_EDGES = 5_000_000
 
 RED, BLUE, GREY, INK = "#d1495b", "#9fb4c7", "#5b6b7a", "#22303c"
-NAMES = {
-    "mis": "Independent set of",
-    "mvc": "Vertex cover of",
-    "max-clique": "Clique of",
-    "max-cut": "Cut of",
-    "mds": "Dominating set of",
-    "qubo": "QUBO value",
-}
-"""What was found, without a claim that it is the largest or smallest."""
 
 
 def plot_solution(solution: Solution, path: str | Path) -> None:
@@ -129,7 +120,7 @@ def _draw_nodes_and_edges(axes: "Axes", solution: Solution) -> None:
 def _strong_edges(solution: Solution) -> NDArray[np.bool_]:
     """The edges that show what the solution is: cut, inside the clique, dominating, or violated. [E]."""
     num_chosen_ends = solution.chosen[solution.graph.edges].sum(axis=1)
-    wanted = {"max-cut": 1, "mds": 1, "mvc": 0}.get(solution.problem, 2)
+    wanted = solution.problem.marked_ends
     strong: NDArray[np.bool_] = num_chosen_ends == wanted
     return strong
 
@@ -155,7 +146,7 @@ def _title(solution: Solution) -> str:
     feasible = "feasible" if solution.feasible else f"NOT feasible: {solution.violations} violated"
     name = f"{graph.name}: " if graph.name else ""
     size = f"{counted(graph.num_nodes, 'node')}, {counted(graph.num_edges, 'edge')}"
-    return f"{NAMES[solution.problem]} {as_count(solution.objective)}, {feasible}\n{name}{size}"
+    return f"{solution.problem.noun.capitalize()}: {as_count(solution.objective)}, {feasible}\n{name}{size}"
 
 
 def plot_comparisons(records: Sequence[dict[str, Any]], path: str | Path) -> None:

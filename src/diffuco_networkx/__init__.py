@@ -17,7 +17,7 @@ def get_info() -> dict[str, Any]:
         "backend_name": "diffuco",
         "project": "diffuco",
         "package": "diffuco",
-        "short_summary": "Solves graph problems with diffusion models instead of a greedy rule.",
+        "short_summary": "Solves graph problems exactly, by annealing or with diffusion models, not by a greedy rule.",
         "functions": {
             "maximum_independent_set": {},
             "max_clique": {},
@@ -30,11 +30,13 @@ def get_info() -> dict[str, Any]:
             },
         },
         "default_config": {
-            "samples": 8,
-            "step_factor": 3,
+            "method": "auto",
+            "time_limit_s": None,
+            "models": {},
+            "samples": None,
+            "step_factor": None,
             "seed": 0,
             "device": "auto",
-            "models": {},
             "max_nodes": 100_000,
         },
     }

@@ -1,32 +1,20 @@
-"""Commands: `diffuco solve | train | evaluate | compare | reference | reproduce | generate | check | models | ...`.
+"""Commands: `diffuco solve | train | evaluate | compare | reference | generate | check | serve | models | ...`.
 
-One short file per command. Modules here import torch, numpy and the rest of the package only inside the functions that
-need them, so that every `--help` answers at once.
+One short file per command, which is imported when the command is run. They call the public functions of the package,
+which load torch when they are called, so that every `--help` answers at once.
 """
 
+import logging
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import typer
 
 from diffuco import __version__
-from diffuco.cli import (
-    check,
-    compare,
-    doctor,
-    evaluate,
-    generate,
-    methods,
-    models,
-    reference,
-    reproduce,
-    serve,
-    solve,
-    train,
-)
-from diffuco.cli.console import one_line_warnings, print_error
+from diffuco.cli.console import one_line_warnings, print_error, print_note
 from diffuco.cli.options import examples
 from diffuco.foundation.errors import InputError
 
@@ -36,18 +24,20 @@ EXIT_INTERRUPTED = 130
 # Typer brings its own copy of click since 0.2x; this is the class of usage errors of whichever is in use.
 UsageError: Any = typer.BadParameter.__base__
 
-app = typer.Typer(
-    name="diffuco",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # plain help answers in half the time and copies cleanly
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=examples("diffuco solve mis graph.clq", "diffuco solve max-cut G1.txt --json", "diffuco models"),
-)
-COMMANDS = (solve, train, evaluate, compare, reference, reproduce, generate, check, serve, models, methods, doctor)
-for module in COMMANDS:
-    module.add_to(app)
+COMMANDS = {
+    "solve": "Find a good solution of each graph.",
+    "train": "Train a model by a recipe, or on your own graphs.",
+    "evaluate": "Measure a model or another method.",
+    "compare": "Compare methods at equal time.",
+    "reference": "Find the optima of a dataset's test graphs.",
+    "generate": "Write graphs of a dataset to files.",
+    "check": "Verify a solution independently of the solver.",
+    "serve": "Watch and solve in the browser, or over HTTP.",
+    "models": "List the models that ship with diffuco.",
+    "methods": "List what --method can be.",
+    "doctor": "Report versions, devices and what is missing.",
+}
+"""Every command and the first line of its help; the module of the same name has the rest."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,13 +45,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Torch's threads wait for each other asleep, not spinning: where other work has one of the cores, spinning makes a
     # solve take twenty times as long. Read when torch is imported, which no command has done yet.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    if (sys.argv[1:] if arguments is None else list(arguments)) == ["--version"]:
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if given == ["--version"]:
         # Not an option of typer's: it would import pydantic before every command's help, and double its time.
         print(__version__)
         return 0
+    _show_notes()
     try:
         with one_line_warnings():
-            code = app(arguments, prog_name="diffuco", standalone_mode=False)
+            code = program(given[0] if given else "")(given, prog_name="diffuco", standalone_mode=False)
         sys.stdout.flush()
     except InputError as error:
         print_error(error)
@@ -79,6 +71,43 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
+def program(command: str) -> typer.Typer:
+    """The program with one command loaded; of the others it knows what they are for."""
+    app = typer.Typer(
+        name="diffuco",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,  # plain help answers in half the time and copies cleanly
+        context_settings={"help_option_names": ["-h", "--help"]},
+        epilog=examples("diffuco solve mis graph.clq", "diffuco solve max-cut G1.txt --json", "diffuco models"),
+    )
+    app.callback()(diffuco)
+    for name, summary in COMMANDS.items():
+        if name == command:
+            import_module(f"diffuco.cli.{name}").add_to(app)
+        else:
+            app.command(name, help=summary)(lambda: None)
+    return app
+
+
+def diffuco() -> None:
+    """Solve graph problems with a diffusion model that learned without a single solved example.
+
+    `diffuco COMMAND --help` explains a command, `diffuco --version` prints the version.
+    """
+
+
+def _show_notes() -> None:
+    """Print what the package has to say on the way, such as how much memory a graph needs, as notes."""
+    log = logging.getLogger("diffuco")
+    if not log.handlers:
+        handler = logging.Handler(logging.INFO)
+        handler.emit = lambda record: print_note(record.getMessage())  # type: ignore[method-assign]
+        log.addHandler(handler)
+        log.setLevel(logging.INFO)
+
+
 def _report_usage(error: Any) -> int:
     """One line for a mistyped command, or the help where nothing was typed at all."""
     if type(error).__name__ == "NoArgsIsHelpError":
@@ -88,11 +117,3 @@ def _report_usage(error: Any) -> int:
     message = error.format_message().rstrip(".")
     print_error(f"{message}{' Else' if message.endswith('?') else ';'} try '{command} --help'")
     return EXIT_BAD_INPUT
-
-
-@app.callback()
-def diffuco() -> None:
-    """Solve graph problems with a diffusion model that learned without a single solved example.
-
-    `diffuco COMMAND --help` explains a command, `diffuco --version` prints the version.
-    """

@@ -1,15 +1,18 @@
 """`diffuco check`: judge a solution file with code that shares nothing with the solver."""
 
+import math
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from diffuco.cli.console import print_json, print_result
-from diffuco.cli.options import Format, Json, Problem, ProblemName, examples
+from diffuco.cli.options import Format, Json, Problem, examples
+from diffuco.foundation.errors import GraphWarning
 
 if TYPE_CHECKING:
-    from diffuco.solution.verification import Verdict
+    from diffuco.problems import Verdict
 
 EXIT_INFEASIBLE = 1
 
@@ -36,18 +39,19 @@ def check(
     The exit code is 0 if the solution is feasible, 1 if it is not, and 2 if a file cannot be used.
     """
     from diffuco.graphs.formats import read_graph
-    from diffuco.solution.result import as_count
+    from diffuco.problems import get_problem
     from diffuco.solution.files import read_solution
-    from diffuco.solution.verification import verify
+    from diffuco.solution.result import as_count
 
+    known = get_problem(problem)
     graph = read_graph(file, file_format)
     given = read_solution(solution, graph)
-    verdict = verify(problem, graph, given.chosen)
+    verdict = known.check(graph, given.chosen)
     _warn_of_false_claims(solution, problem, given.claims, verdict)
     if as_json:
         print_json(
             {
-                "problem": problem.value,
+                "problem": problem,
                 "file": str(file),
                 "nodes": graph.num_nodes,
                 "edges": graph.num_edges,
@@ -62,12 +66,7 @@ def check(
     raise typer.Exit(0 if verdict.feasible else EXIT_INFEASIBLE)
 
 
-def _warn_of_false_claims(path: Path, problem: ProblemName, claims: dict[str, Any], verdict: "Verdict") -> None:
-    import math
-    import warnings
-
-    from diffuco.graphs.graph import GraphWarning
-
+def _warn_of_false_claims(path: Path, problem: str, claims: dict[str, Any], verdict: "Verdict") -> None:
     if claims.get("problem", problem) != problem:
         text = f"{path}: made for {claims['problem']}, checked as {problem}"
         warnings.warn(GraphWarning(text), stacklevel=2)

@@ -1,14 +1,17 @@
 """`diffuco compare`: methods on the same graphs, each given the same seconds."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import diffuco
 from diffuco.cli import options
 from diffuco.cli.console import make_folder, print_json, print_note, print_result, progress_bar, shows_progress
 from diffuco.foundation.errors import InputError
-from diffuco.foundation.files import finite
+from diffuco.foundation.files import finite, replacing
 from diffuco.foundation.wording import counted
 
 if TYPE_CHECKING:
@@ -17,11 +20,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from diffuco.evaluation.compare import Run
-    from diffuco.methods.base import Method
     from diffuco.graphs.datasets import Dataset
     from diffuco.graphs.graph import Graph
+    from diffuco.methods import Method
+    from diffuco.model.checkpoint import Checkpoint
     from diffuco.problems import Problem
-    from diffuco.inference.solver import Solver
 
 METHODS_HELP = (
     "Names with commas between them, as `diffuco methods` lists them; diffuco is a model whose samples are annealed "
@@ -44,7 +47,7 @@ def add_to(app: typer.Typer) -> None:
 
 def compare(
     dataset: Annotated[str, typer.Option(help="Dataset; `diffuco generate --list` shows them.")],
-    problem: Annotated[options.ProblemName, typer.Option(help="What to solve.")],
+    problem: Annotated[str, typer.Option(help=options.PROBLEM_HELP)],
     methods: Annotated[str, typer.Option(help=METHODS_HELP)] = "diffuco,greedy,anneal,cp-sat",
     budget: Annotated[str, typer.Option(help=BUDGET_HELP)] = "0.01,0.1,1",
     count: options.Count = 20,
@@ -61,12 +64,12 @@ def compare(
     at once may spend the sum. Gaps are to the references that `diffuco reference` knows or finds, or to the best that
     any method found where a solver for references is not installed.
     """
-    from diffuco.evaluation.compare import run_methods, summary
+    from diffuco.evaluation.compare import summary
     from diffuco.foundation.devices import pick_device
+    from diffuco.foundation.provenance import hardware, source_commit
     from diffuco.graphs.datasets import get_dataset
     from diffuco.plotting import check_plot_path, plot_comparisons
     from diffuco.problems import get_problem
-    from diffuco.foundation.provenance import hardware, source_commit
 
     budgets = _budgets(budget)
     if count == 0:
@@ -77,22 +80,22 @@ def compare(
         make_folder(output.absolute().parent)
     place, target = pick_device(device), get_problem(problem)
     named = get_dataset(dataset)
-    chosen, solver = _methods(methods, problem, model, named, device)
+    chosen, loaded = _methods(methods, target, model, named)
     graphs = named.graphs("test", count, progress=shows_progress())
     with progress_bar() as bar:
         task = bar.add_task("comparing", total=sum(len(_runs_of(method, budgets)) for method in chosen))
         runs = []
-        for run in run_methods(target, graphs, chosen, budgets, seed=seed, device=place):
+        for run in diffuco.compare(graphs, target, chosen, budgets, seed=seed, device=device):
             runs.append(run)
             bar.update(task, advance=1, description=f"{run.method} {run.seconds:.3g} s a graph")
     reference, optima = _optima(target, graphs, runs)
     record = {
         "dataset": dataset.lower(),
-        "problem": problem.value,
+        "problem": problem,
         "graphs": len(graphs),
         "reference": reference,
-        "model": solver and solver.checkpoint.name,
-        "weights": solver and solver.checkpoint.digest,
+        "model": loaded and loaded.name,
+        "weights": loaded and loaded.digest,
         "seed": seed,
         "hardware": hardware(place),
         "commit": source_commit(),
@@ -117,25 +120,22 @@ def _budgets(text: str) -> list[float]:
 
 
 def _methods(
-    names: str, problem: str, model: str | None, dataset: "Dataset", device: str
-) -> "tuple[list[Method], Solver | None]":
+    names: str, problem: "Problem", model: str | None, dataset: "Dataset"
+) -> "tuple[list[Method], Checkpoint | None]":
     """The methods, and the model that some of them share."""
-    from diffuco.methods import get_method
-    from diffuco.methods.model import ModelMethod, PlainModelMethod
+    from diffuco.methods import ModelMethod, get_method
     from diffuco.pretrained import choose_model
-    from diffuco.inference.solver import Solver
 
-    kinds = {kind.name: kind for kind in (ModelMethod, PlainModelMethod)}
-    asked = list(dict.fromkeys(part.strip() for part in names.split(",")))
-    others = {name: get_method(name) for name in asked if name not in kinds}
-    if len(others) == len(asked):
-        return list(others.values()), None
+    methods = [get_method(name) for name in dict.fromkeys(part.strip() for part in names.split(","))]
+    if not any(isinstance(method, ModelMethod) for method in methods):
+        return methods, None
     if model is None:
         choice = choose_model(problem, dataset.graphs("test", NUM_TYPICAL))
         print_note(f"model {choice.name}, {choice.reason}")
         model = choice.name
-    solver = Solver(problem, model, device=device)
-    return [others[name] if name in others else kinds[name](solver) for name in asked], solver
+    loaded = diffuco.load_model(model)
+    shared = [replace(method, model=loaded) if isinstance(method, ModelMethod) else method for method in methods]
+    return shared, loaded
 
 
 def _runs_of(method: "Method", budgets: "Sequence[float]") -> "Sequence[float | None]":
@@ -150,12 +150,11 @@ def _optima(problem: "Problem", graphs: "Sequence[Graph]", runs: "Sequence[Run]"
     from diffuco.evaluation.references import find_references
 
     try:
-        references = find_references(problem.name, graphs, progress=shows_progress())
+        references = find_references(problem, graphs, progress=shows_progress())
     except InputError:  # a solver is not installed
         return "best of all methods", best_known(runs)
-    sign = -1.0 if problem.sense == "max" else 1.0
     proven = sum(known.proven for known in references)
-    return f"{proven} of {len(graphs)} proven", sign * np.array([known.objective for known in references])
+    return f"{proven} of {len(graphs)} proven", problem.sign * np.array([known.objective for known in references])
 
 
 def _table(record: dict[str, Any]) -> "Table":
@@ -177,9 +176,5 @@ def _table(record: dict[str, Any]) -> "Table":
 
 
 def _write(path: Path, record: dict[str, Any]) -> None:
-    import json
-
-    from diffuco.foundation.files import replacing
-
     with replacing(path) as out:
         out.write((json.dumps(finite(record), indent=2) + "\n").encode())

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from diffuco.foundation.errors import InputError
+from diffuco.foundation.errors import GraphWarning, InputError
 from diffuco.foundation.files import finite
 
 if TYPE_CHECKING:
@@ -72,9 +72,6 @@ def one_line_warnings() -> Iterator[None]:
             file: TextIO | None = None,
             line: str | None = None,
         ) -> None:
-            # Imported here: this must not make `--help` wait for numpy.
-            from diffuco.graphs.graph import GraphWarning
-
             if issubclass(category, GraphWarning):
                 print_warning(message)
             else:

@@ -1,23 +1,27 @@
 """`diffuco evaluate`: how well a model or another method does on the graphs of a dataset or on one's own."""
 
+import json
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import diffuco
 from diffuco.cli import options
 from diffuco.cli.console import make_folder, print_json, print_result, progress_bar, shows_progress
 from diffuco.cli.inputs import load_collection
 from diffuco.foundation.errors import InputError
 from diffuco.foundation.files import finite
+from diffuco.foundation.wording import counted
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from diffuco.evaluation.reference_store import Reference
     from diffuco.graphs.collection import Collection
     from diffuco.graphs.datasets import Dataset
     from diffuco.graphs.graph import Graph
-    from diffuco.inference.solver import Solver
 
 
 REFERENCE_HELP = (
@@ -52,7 +56,6 @@ def add_to(app: typer.Typer) -> None:
 
 
 def evaluate(
-    context: typer.Context,
     dataset: Annotated[str | None, typer.Option(help="Dataset; `diffuco generate --list` shows them.")] = None,
     own_graphs: Annotated[
         Path | None, typer.Option("--graphs", help="Folder or file of your own graphs instead.")
@@ -62,12 +65,14 @@ def evaluate(
     time_limit: options.TimeLimit = None,
     split: Annotated[str, typer.Option(help=SPLIT_HELP)] = "test",
     count: options.Count = None,
-    problem: Annotated[options.ProblemName | None, typer.Option(help=PROBLEM_HELP)] = None,
-    samples: options.Samples = 8,
-    step_factor: options.StepFactor = 3,
-    decode: options.Decode = options.DecodeName.CE,
-    token_size: options.TokenSize = 8,
-    refine: options.Refine = "none",
+    problem: Annotated[str | None, typer.Option(help=PROBLEM_HELP)] = None,
+    samples: options.Samples = None,
+    step_factor: options.StepFactor = None,
+    decode: options.Decode = None,
+    token_size: options.TokenSize = None,
+    refine: Annotated[
+        str | None, typer.Option("--refine", metavar="SWEEPS", help=options.REFINE_HELP, show_default="none")
+    ] = None,
     reference: Annotated[ReferenceName, typer.Option(help=REFERENCE_HELP)] = ReferenceName.NONE,
     output: options.OutputFile = None,
     seed: options.Seed = 0,
@@ -80,46 +85,55 @@ def evaluate(
     gap to it. The samples of a model are not refined unless --refine asks for it, so that it is the paper's method that
     is measured.
     """
-    from diffuco.evaluation import evaluate as evaluation
-    from diffuco.inference.solver import check_options
-
-    options.refuse_mixture(context, method, time_limit)
-    sweeps = options.num_sweeps(refine)
-    check_options(samples, step_factor, decode, token_size, sweeps)
     if output:
         make_folder(output.absolute().parent)
-    if method is not None:
-        solver, target = None, _checked_problem(method, problem, time_limit)
-    else:
-        solver = _load(model, problem, device)
-        target = solver.problem.name
+    target = _target(model, method, problem)
+    settings: dict[str, Any] = {"model": model, "method": method, "time_limit_s": time_limit, "seed": seed}
+    settings |= {"device": device}
+    if model is not None:
+        refined = options.num_sweeps("none" if refine is None else refine)
+        given = {"samples": samples, "step_factor": step_factor, "decode": decode and decode.value}
+        given |= {"token_size": token_size}
+        settings |= {"refine": refined} | {name: value for name, value in given.items() if value is not None}
+    elif any(option is not None for option in (samples, step_factor, decode, token_size, refine)):
+        raise InputError("--samples, --step-factor, --decode, --token-size and --refine are for models, not --method")
     source = _source(dataset, own_graphs)
     graphs = source.graphs(split, count, progress=shows_progress())
     if not graphs:
         raise InputError(f"no graphs of {source.name}/{split} here; give --count 1 or more or another --split")
     references = _references(reference, target, graphs)
     objectives = None if references is None else [known.objective for known in references]
-    known: dict[str, Any] = {
-        "references": objectives,
-        "tightness": _tightness(source, split, len(graphs)),
-        "seed": seed,
-    }
-    record: dict[str, Any] = {"dataset": source.name, "split": split}
-    if solver is None:
-        assert method is not None
-        record |= _evaluate_method(method, target, graphs, device=device, time_limit_s=time_limit, **known)
-    else:
-        settings: dict[str, Any] = {"samples": samples, "step_factor": step_factor, "token_size": token_size}
-        settings |= {"refine": sweeps}
-        record |= evaluation.evaluate(
-            solver, graphs, decode=decode.value, progress=shows_progress(), **settings, **known
+    with progress_bar() as bar:
+        task = bar.add_task("solving", total=len(graphs))
+        measured = diffuco.evaluate(
+            graphs,
+            target,
+            references=objectives,
+            tightness=_tightness(source, split, len(graphs)),
+            on_solved=lambda count: bar.advance(task, count),
+            **settings,
         )
+    record: dict[str, Any] = {"dataset": source.name, "split": split} | measured.to_dict()
     if references is not None:
-        minutes = solver.checkpoint.card.get("minutes") if solver else None
+        minutes = None if model is None else diffuco.load_model(model).card.get("minutes")
         record["reference"] |= _about_references(references, record["seconds"], minutes)
     if output:
         _write(output, record)
-    print_json(record) if as_json else print_result(evaluation.table(record))
+    print_json(record) if as_json else print_result(table(record))
+
+
+def _target(model: str | None, method: str | None, problem: str | None) -> str:
+    """The problem to solve: the one named or the model's own."""
+    if (model is None) == (method is None):
+        raise InputError("nothing to evaluate, or two things; give either --model or --method")
+    if model is None:
+        if problem is None:
+            raise InputError("--method needs --problem, which a model would bring along")
+        return problem
+    own = diffuco.load_model(model).problem
+    if problem not in (None, own):
+        raise InputError(f"model '{model}' was trained for {own}, not {problem}; choose another model")
+    return own
 
 
 def _source(dataset: str | None, own_graphs: Path | None) -> "Dataset | Collection":
@@ -131,35 +145,6 @@ def _source(dataset: str | None, own_graphs: Path | None) -> "Dataset | Collecti
 
     assert dataset is not None
     return get_dataset(dataset)
-
-
-def _checked_problem(method: str, problem: options.ProblemName | None, time_limit: float | None) -> str:
-    from diffuco.methods import check_method, get_method
-
-    if problem is None:
-        raise InputError("--method needs --problem, which a model would bring along")
-    check_method(get_method(method), problem, time_limit)
-    return problem.value
-
-
-def _load(model: str | None, problem: options.ProblemName | None, device: str) -> "Solver":
-    from diffuco.pretrained import load_model
-    from diffuco.inference.solver import Solver
-
-    if model is None:
-        raise InputError("nothing to evaluate; give --model or --method")
-    checkpoint = load_model(model)
-    return Solver(problem or checkpoint.problem, checkpoint, device=device)
-
-
-def _evaluate_method(method: str, problem: str, graphs: list["Graph"], **settings: Any) -> dict[str, Any]:
-    from diffuco.evaluation.evaluate_method import evaluate_method
-
-    with progress_bar() as bar:
-        task = bar.add_task("solving", total=len(graphs))
-        return evaluate_method(
-            method, problem, graphs, on_solved=lambda done: bar.update(task, completed=done), **settings
-        )
 
 
 def _references(reference: ReferenceName, problem: str, graphs: list["Graph"]) -> list["Reference"] | None:
@@ -198,9 +183,50 @@ def _about_references(
     return about
 
 
-def _write(path: Path, record: dict[str, Any]) -> None:
-    import json
+def table(record: dict[str, Any]) -> "Table":
+    """The record as people read it."""
+    from rich.table import Table
 
+    solver, scored = (record["model"], "samples") if "model" in record else (record["method"], "answers")
+    title = f"{record['problem']}: {solver}, {counted(record['graphs'], 'graph')}, {record['hardware']}"
+    shown = Table(title=title, show_header=False)
+    rows = {}
+    if "model" in record:
+        rows["samples x steps, decoding"] = f"{record['samples']} x {record['steps']}, {record['decode']}"
+        if record["sweeps"]:
+            rows["sweeps of refinement"] = f"{record['sweeps']}"
+    elif record["time_limit_s"] is not None:
+        rows["time limit, seconds a graph"] = f"{record['time_limit_s']:g}"
+    rows[f"mean of the {scored}"] = f"{record['mean']:.3f} +- {record['mean_standard_error']:.3f}"
+    if "model" in record:
+        rows[f"mean of the best of {record['samples']}"] = f"{record['best']:.3f}"
+    rows |= {
+        "feasible answers": f"{record['feasible']} of {record['graphs']}",
+        "seconds to sample / decode": f"{record['seconds']['sample']:.2f} / {record['seconds']['decode']:.2f}",
+        **({"seconds to refine": f"{record['seconds']['refine']:.2f}"} if record.get("sweeps") else {}),
+    }
+    if record["problem"] == "max-cut":
+        rows["mean cut over mean edges"] = f"{record['mean'] / record['mean_edges']:.4f}"
+    reference = record.get("reference")
+    if reference:
+        rows["mean of the references"] = f"{reference['mean']:.3f}"
+        if "proven" in reference:
+            rows["references proven optimal"] = f"{reference['proven']} of {record['graphs']}"
+        rows[f"gap, mean of the {scored}"] = f"{reference['gap']:.2%} +- {reference['gap_standard_error']:.2%}"
+        if "model" in record:
+            rows["gap, best of the samples"] = f"{reference['gap_of_best']:.2%}"
+        rows["gap between the two means"] = f"{reference['gap_of_means']:.2%}"
+        for ratio in reference.get("best_ratios", ()):
+            name = f"best sample over reference, p = {ratio['tightness']:.3g}"
+            rows[name] = f"{ratio['mean']:.4f} +- {ratio['standard_error']:.4f}"
+        if "n_query" in reference:
+            rows["graphs until training pays off, if as good"] = f"{reference['n_query']:g}"
+    for name, value in rows.items():
+        shown.add_row(name, value)
+    return shown
+
+
+def _write(path: Path, record: dict[str, Any]) -> None:
     from diffuco.graphs.formats.output import open_for_writing
 
     with open_for_writing(path) as out:

@@ -102,7 +102,7 @@ def _expand(path: Path, file_format: str | None) -> list[Path]:
     """A file as it is; of a folder the files in it that have the suffix of a graph format, sorted."""
     if not path.is_dir():
         return [path]
-    from diffuco.graphs.graph import GraphWarning
+    from diffuco.foundation.errors import GraphWarning
 
     files = sorted(file for file in path.iterdir() if file.is_file() and not _is_beside_the_point(file))
     readable = [file for file in files if file_format or _has_graph_suffix(file)]

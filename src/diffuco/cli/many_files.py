@@ -11,21 +11,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import diffuco
 from diffuco.cli.console import make_folder, print_error, print_note, print_warning, progress_bar
 from diffuco.cli.inputs import LoadedGraph, list_files, load_file
 from diffuco.cli.options import BatchEngine
 from diffuco.cli.outputs import as_record
-from diffuco.foundation.errors import InputError
+from diffuco.foundation.errors import GraphWarning, InputError
 from diffuco.foundation.wording import counted
-
-if TYPE_CHECKING:
-    from diffuco.graphs.graph import Graph
-    from diffuco.model.checkpoint import Checkpoint
-    from diffuco.solution.result import Solution
-    from diffuco.solution.log import SolutionLog
-    from diffuco.inference.solver import Solver
+from diffuco.integrations import ray_workers
+from diffuco.solution.log import SolutionLog
 
 STANDARD_INPUT = "-"
 FILES_PER_GROUP = {"cpu": 8, "cuda": 256}
@@ -58,23 +54,17 @@ class FileSolver:
     """Solves groups of files; a copy of it is all that a worker needs."""
 
     problem: str
-    method: str | None
-    """None for a model."""
-    model: "Checkpoint | None"
-    """None for the shipped models that suit the graphs."""
     settings: dict[str, Any]
-    """Options of `Solver.solve`."""
-    seed: int
-    device: str
-    time_limit_s: float | None
+    """Options of `diffuco.solve`; a model is a loaded one."""
     file_format: str | None
-    _solvers: dict[str, "Solver"] = field(default_factory=dict, repr=False)
-    """By the name of their model, kept from group to group."""
+
+    @property
+    def device(self) -> str:
+        """Where to solve."""
+        return str(self.settings["device"])
 
     def __call__(self, files: Sequence[GraphFile]) -> Found:
         """Read and solve; a bad file costs only itself."""
-        from diffuco.graphs.graph import GraphWarning
-
         found = Found()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", GraphWarning)
@@ -94,7 +84,7 @@ class FileSolver:
 
     def _solve(self, graphs: list[LoadedGraph], found: Found) -> list[dict[str, Any]]:
         try:
-            solutions = self._solutions([loaded.graph for loaded in graphs]) if graphs else []
+            solutions = diffuco.solve([loaded.graph for loaded in graphs], self.problem, **self.settings)
         except InputError as error:
             if len(graphs) > 1:
                 return [record for loaded in graphs for record in self._solve([loaded], found)]
@@ -102,41 +92,17 @@ class FileSolver:
             return []
         return [as_record(*pair) for pair in zip(graphs, solutions, strict=True)]
 
-    def _solutions(self, graphs: list["Graph"]) -> list["Solution"]:
-        from diffuco.methods import solve_with
-        from diffuco.solving.entry import models_for
-
-        if self.method is not None:
-            options: dict[str, Any] = {"seed": self.seed, "device": self.device, "time_limit_s": self.time_limit_s}
-            return solve_with(self.method, self.problem, graphs, **options)
-        plan = models_for(self.problem, graphs) if self.model is None else {self.model.name: list(range(len(graphs)))}
-        solutions: dict[int, Solution] = {}
-        for name, positions in plan.items():
-            some = self._solver(name).solve([graphs[p] for p in positions], seed=self.seed, **self.settings)
-            solutions |= dict(zip(positions, some, strict=True))
-        return [solutions[position] for position in range(len(graphs))]
-
-    def _solver(self, name: str) -> "Solver":
-        """The solver with this model, loaded at the first use."""
-        from diffuco.inference.solver import Solver
-
-        if name not in self._solvers:
-            self._solvers[name] = Solver(self.problem, self.model or name, device=self.device)
-        return self._solvers[name]
-
 
 def solve_files(
     paths: Sequence[Path], output: Path, solver: FileSolver, engine: BatchEngine
 ) -> tuple[dict[str, Any], int]:
     """Solve all files whose solutions are not in `output` yet; a summary, and how many files or graphs are bad."""
-    from diffuco.solution.log import SolutionLog
-
     if engine is BatchEngine.RAY:
         _check_for_ray(paths, solver.device)
     files, num_bad = list_files(paths, solver.file_format)
     make_folder(output.absolute().parent)
     counts: Counter[str] = Counter()
-    with SolutionLog(output, problem=solver.problem, seed=solver.seed) as log:
+    with SolutionLog(output, problem=solver.problem, seed=solver.settings["seed"]) as log:
         num_before = len(log.files)
         if num_before:
             print_note(f"{counted(num_before, 'graph')} already in {output}, not solved again")
@@ -158,9 +124,7 @@ def solve_files(
 
 def _check_for_ray(paths: Sequence[Path], device: str) -> None:
     """Refuse what a cluster cannot do, before anything is written or started."""
-    from diffuco.integrations.ray_workers import import_ray
-
-    import_ray()
+    ray_workers.import_ray()
     if Path(STANDARD_INPUT) in paths:
         raise InputError("workers of a cluster cannot read standard input; give files or folders")
     if device not in ("auto", "cpu", "cuda"):
@@ -177,7 +141,6 @@ def _engine(
 ) -> Iterator[tuple[int, Callable[[list[list[GraphFile]]], Results]]]:
     """How many files make a group, and what solves groups."""
     from diffuco.foundation.devices import pick_device
-    from diffuco.integrations import ray_workers
 
     if engine is BatchEngine.LOCAL:
         size = FILES_PER_GROUP.get(pick_device(solver.device).type, FILES_PER_GROUP["cuda"])
@@ -194,17 +157,15 @@ def _engine(
 
 
 def _on_ray(groups: list[list[GraphFile]], solver: FileSolver, resource: str) -> Results:
-    from diffuco.integrations.ray_workers import Death, spread
-
-    for group, result in spread(solver, groups, resource):
-        if isinstance(result, Death):
+    for group, result in ray_workers.spread(solver, groups, resource):
+        if isinstance(result, ray_workers.Death):
             reason = f"the workers that tried to solve it died ({result.reason})"
             yield group, Found(errors=[f"{file.name}: {reason}" for file in group])
         else:
             yield group, result
 
 
-def _groups(files: Sequence[Path], log: "SolutionLog", size: int) -> list[list[GraphFile]]:
+def _groups(files: Sequence[Path], log: SolutionLog, size: int) -> list[list[GraphFile]]:
     """What is left to do: the list cut into groups, then without what is there already."""
     solved_parts: defaultdict[str, set[str]] = defaultdict(set)
     for name in log.files:

@@ -1,4 +1,4 @@
-"""`diffuco methods`: other ways to solve than with a model."""
+"""`diffuco methods`: the ways to solve."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -25,12 +25,13 @@ def methods(as_json: Json = False) -> None:
     before, or ignored by a method that cannot be cut short.
     """
     from diffuco.methods import all_methods
+    from diffuco.problems import all_problems
 
     records = [
         {
             "name": method.name,
             "summary": method.summary,
-            "problems": list(method.problems),
+            "problems": [problem.name for problem in all_problems() if method.solves(problem)],
             "time_limit": method.time_limit,
             "missing": method.missing(),
         }

@@ -28,12 +28,11 @@ def models(
     Shows what each was trained on, how good it is and when to choose it. Gaps are to optimal or best known solutions,
     on graphs that the model has not seen, as a mean over the samples and of the best of them.
     """
-    from diffuco.pretrained import FIND_BASELINES, list_models, load_model
-    from diffuco.pretrained.cards import is_baseline
     from diffuco.foundation.wording import counted
+    from diffuco.pretrained import FIND_BASELINES, list_models, load_model
 
     shipped = list_models()
-    cards = [card for card in shipped if is_baseline(card) == baselines]
+    cards = [card for card in shipped if bool(card["baseline"]) == baselines]
     for card in cards:
         card["parameters"] = sum(weights.numel() for weights in load_model(card["name"]).model.parameters())
     if as_json:

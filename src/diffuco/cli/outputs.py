@@ -39,9 +39,9 @@ def solution_paths(inputs: Inputs, output: Path) -> list[Path]:
     return paths
 
 
-def print_solutions(records: list[dict[str, Any]], title: str, *, num_samples: int | None) -> None:
-    """Print a row per graph and, of a single graph, the labels of its solution; a mean only if told of how many."""
-    print_result(_table(records, title, num_samples))
+def print_solutions(records: list[dict[str, Any]], title: str, *, show_mean: bool) -> None:
+    """Print a row per graph, with the mean of the samples if asked, and the labels of a single graph's solution."""
+    print_result(_table(records, title, len(records[0]["objectives"]) if show_mean else None))
     if len(records) == 1:
         print_result(_solution_line(records[0]))
 

@@ -57,7 +57,7 @@ def reference(
     if store:
         make_folder(store)
     found = find_references(problem, graphs, time_limit_s=time_limit, store=store, progress=shows_progress())
-    record = {"dataset": dataset.lower(), "problem": problem.value} | _summary(found)
+    record = {"dataset": dataset.lower(), "problem": problem} | _summary(found)
     print_json(record) if as_json else print_result(_table(record))
 
 

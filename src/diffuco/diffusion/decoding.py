@@ -41,6 +41,8 @@ def conditional_expectation(problem: Problem, batch: Batch, probs: Tensor, token
     if not probs.numel():
         return probs.clone()
     form = problem.form(with_float64_degrees(batch))
+    if form is None:
+        return conditional_expectation_by_energy(problem, batch, probs, token_size)
     if isinstance(form, CoverForm):
         adjacency = adjacency_of(batch, weighted=False)
         states = ops.decode_cover(probs, adjacency, penalty=form.penalty, token_size=token_size, costs=form.costs)
@@ -55,7 +57,7 @@ def conditional_expectation(problem: Problem, batch: Batch, probs: Tensor, token
 def conditional_expectation_by_energy(problem: Problem, batch: Batch, probs: Tensor, token_size: int = 1) -> Tensor:
     """The same states, found as the paper words it: with the energy of every configuration. Slow. [N, S] -> [N, S].
 
-    The oracle of `conditional_expectation`; it needs nothing of a problem but its energy and its unit.
+    The oracle of `conditional_expectation`, and what serves a problem that states nothing but its energy.
 
     >>> from diffuco.graphs.batch import make_batch
     >>> from diffuco.graphs.graph import Graph
@@ -66,7 +68,8 @@ def conditional_expectation_by_energy(problem: Problem, batch: Batch, probs: Ten
     [0.0, 1.0, 0.0]
     """
     _check(batch, probs, token_size)
-    num_samples, unit = probs.shape[1], problem.form(batch).unit
+    num_samples, form = probs.shape[1], problem.form(batch)
+    unit = None if form is None else form.unit
     tie = TIE if unit is None else TIE * unit.double()[:, None, None]
     values = without_padding(batch, probs.double())
     orders = [part.argsort(dim=0, descending=True, stable=True) for part in batch.split(probs)]

@@ -9,11 +9,11 @@ import torch
 from numpy.typing import NDArray
 
 from diffuco.evaluation import metrics
-from diffuco.methods import check_method
-from diffuco.methods.base import Method
-from diffuco.methods.model import kept_energy
+from diffuco.foundation.devices import pick_device
 from diffuco.graphs.graph import Graph
-from diffuco.problems import Problem
+from diffuco.methods import Method, check_method, get_method
+from diffuco.methods.model import kept_energy
+from diffuco.problems import Problem, get_problem
 
 TOLERANCE = 1e-5
 """Share of a reference by which single precision may make an energy that equals it look worse."""
@@ -34,25 +34,32 @@ class Run:
     """[G]"""
 
 
-def run_methods(
-    problem: Problem,
+def compare(
     graphs: Sequence[Graph],
-    methods: Sequence[Method],
+    problem: str | Problem,
+    methods: Sequence[str | Method],
     budgets_s: Sequence[float],
     *,
     seed: int = 0,
-    device: torch.device | str = "cpu",
+    device: str = "auto",
 ) -> Iterator[Run]:
-    """Run every method within every budget; one that takes no notice of time runs once."""
-    for method in methods:
-        check_method(method, problem.name, min(budgets_s))
-    for method in methods:
+    """Run every method within every budget of seconds per graph; a method that ignores time runs once.
+
+    >>> path = Graph.from_edges([(0, 1), (1, 2)])
+    >>> [run.objectives.tolist() for run in compare([path], "mis", ["greedy", "cp-sat"], [1.0])]
+    [[2.0], [2.0]]
+    """
+    known, place = get_problem(problem), pick_device(device)
+    chosen = [get_method(method) for method in methods]
+    for method in chosen:
+        check_method(method, known, min(budgets_s))
+    for method in chosen:
         budgets: Sequence[float | None] = sorted(budgets_s) if method.time_limit != "ignored" else (None,)
-        for some, budget_s in _warm_ups(graphs, budgets, device):
-            method.solve(problem, some, seed=seed, device=device, time_limit_s=budget_s)
+        for some, budget_s in _warm_ups(graphs, budgets, place):
+            method.solve(known, some, seed=seed, device=place, time_limit_s=budget_s)
         for budget_s in budgets:
             started = time.perf_counter()
-            solutions = method.solve(problem, graphs, seed=seed, device=device, time_limit_s=budget_s)
+            solutions = method.solve(known, graphs, seed=seed, device=place, time_limit_s=budget_s)
             seconds = (time.perf_counter() - started) / len(graphs)
             energies = np.array([kept_energy(solution) for solution in solutions])
             objectives = np.array([solution.objective for solution in solutions])
@@ -60,14 +67,14 @@ def run_methods(
 
 
 def _warm_ups(
-    graphs: Sequence[Graph], budgets: Sequence[float | None], device: torch.device | str
+    graphs: Sequence[Graph], budgets: Sequence[float | None], device: torch.device
 ) -> list[tuple[Sequence[Graph], float | None]]:
     """What to solve before the clock runs: what the first call compiles or loads is not part of solving.
 
     The largest graph decides on the kernels; on a GPU the shape of the batch does too, and the number of samples. That
     depends on the budget and on the time of the first sample, so it is what it will be only once the first is compiled.
     """
-    if torch.device(device).type == "cuda":
+    if device.type == "cuda":
         return [(graphs, budget_s) for budget_s in (budgets[0], *budgets)]
     return [([max(graphs, key=lambda graph: graph.num_nodes)], budgets[0])]
 

@@ -1,157 +1,200 @@
-"""How good a solver is on a set of graphs: the mean of the samples, the best of them, and the gap to a reference.
+"""How good a model or another method is on a set of graphs: means, the best samples, and the gap to a reference.
 
 Samples are scored by their energy with the problem's sign, which is the objective of a feasible solution and is worse
 than it where constraints are violated, so that infeasible samples can only lose (App. C.1).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.progress import Progress
-from rich.table import Table
 
 from diffuco.evaluation import metrics
-from diffuco.graphs.graph import Graph
-from diffuco.problems import Problem
+from diffuco.foundation.devices import pick_device
+from diffuco.foundation.errors import InputError
 from diffuco.foundation.provenance import hardware, source_commit
+from diffuco.graphs.graph import Graph
+from diffuco.inference.solver import Decode, Model, SampleOptions
+from diffuco.methods import Method, ModelMethod, check_method, get_method
+from diffuco.methods.annealer import Annealer
+from diffuco.methods.model import solver_with
+from diffuco.model.checkpoint import Checkpoint
+from diffuco.pretrained import load_model
+from diffuco.problems import Problem, check_weights, get_problem
 from diffuco.solution.result import Solution
-from diffuco.inference.solver import Decode, Solver
-from diffuco.foundation.wording import counted
 
 NUM_WARM_UP = 16
 """Graphs solved on a GPU before the clock starts, as the first call of a kernel compiles it."""
 
 
+@dataclass(frozen=True)
+class Gap:
+    """How far answers are from the optimal or best known objectives."""
+
+    mean: float
+    """Mean of the references."""
+    gap: float
+    """Mean relative error of the samples, or of a method's answers."""
+    gap_standard_error: float
+    gap_of_best: float
+    """The same for the best sample of each graph."""
+    gap_of_means: float
+    """Relative error of the mean over all graphs."""
+    best_ratios: list[dict[str, float]] | None = None
+    """Best sample over reference, by the tightness of the graphs."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What was measured, how, and on what: everything that a result has to state."""
+
+    solver: dict[str, Any]
+    """The model and its settings, or the method and its time limit."""
+    problem: str
+    graphs: int
+    mean_edges: float
+    mean: float
+    """Mean objective over samples and graphs."""
+    mean_standard_error: float
+    best: float
+    """Mean over graphs of the best sample."""
+    feasible: int
+    """Graphs with a feasible answer."""
+    seconds: dict[str, float]
+    """Time of all graphs together, by stage."""
+    hardware: str
+    reference: Gap | None = None
+    torch: str = torch.__version__
+    commit: str = field(default_factory=source_commit)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The record that `diffuco evaluate --output` writes."""
+        record = self.solver | {name: value for name, value in asdict(self).items() if name != "solver"}
+        reference = record.pop("reference")
+        if reference is None:
+            return record
+        return record | {"reference": {name: value for name, value in reference.items() if value is not None}}
+
+
 def evaluate(
-    solver: Solver,
     graphs: Sequence[Graph],
+    problem: str | Problem | None = None,
     *,
+    model: Model | None = None,
+    method: str | Method | None = None,
+    time_limit_s: float | None = None,
     samples: int = 8,
     step_factor: int = 3,
     decode: Decode = "ce",
     token_size: int = 8,
     refine: int | None = 0,
     seed: int = 0,
+    device: str = "auto",
     references: Sequence[float] | None = None,
     tightness: Sequence[float] | None = None,
-    progress: bool = False,
-) -> dict[str, Any]:
-    """Solve the graphs and summarise; `references` are their optimal or best known objectives.
+    on_solved: Callable[[int], None] | None = None,
+) -> Measurement:
+    """Solve graphs with a model or a method and measure it; `references` are their optimal or best known objectives.
 
-    Gaps are positive where the reference is better, negative where it was beaten, which a proven one cannot be.
+    Gaps are positive where the reference is better, negative where it was beaten, which a proven one cannot be. Unlike
+    in `solve`, the samples of a model are not refined unless told so: it is the model that is measured. A method's
+    answer is one sample, whatever it tried on the way. `tightness` is a parameter of every graph by which the ratios
+    of the best samples are told.
 
-    Unlike in `Solver.solve`, samples are not refined unless told so: it is the model that is measured. With the
-    `tightness` of every graph, the ratio of the best sample to the reference is told for each value of it.
+    >>> path = Graph.from_edges([(0, 1), (1, 2)])
+    >>> measured = evaluate([path], "mis", method="greedy", references=[2])
+    >>> measured.mean, measured.reference.gap
+    (2.0, 0.0)
     """
-    settings: dict[str, Any] = {"samples": samples, "step_factor": step_factor, "refine": refine, "seed": seed}
-    settings |= {"decode": decode, "token_size": token_size}
-    if solver.device.type == "cuda":
-        solver.solve(graphs[:NUM_WARM_UP], **settings)
-    with Progress(console=Console(stderr=True), disable=not progress, transient=True) as bar:
-        task = bar.add_task("solving", total=len(graphs))
-        solutions = solver.solve(graphs, **settings, on_solved=lambda count: bar.update(task, completed=count))
-    about = {
-        "model": solver.checkpoint.name,
-        "weights": solver.checkpoint.digest,
-        "samples": samples,
-        "steps": step_factor * solver.checkpoint.model.config.num_steps,
-        "step_factor": step_factor,
-        "decode": f"ce-st{token_size}" if decode == "ce-st" else decode,
-        "sweeps": max((solution.sweeps for solution in solutions), default=0),
-        "seed": seed,
-    }
-    energies = np.array([solution.energies for solution in solutions])
-    return about | summarise(solver.problem, solutions, energies, solver.device, references, tightness)
+    place = pick_device(device)
+    if (model is None) == (method is None):
+        raise InputError("nothing to evaluate, or two things; give either a model or a method")
+    if method is not None:
+        if problem is None:
+            raise InputError("a method solves several problems; name the one to evaluate it on")
+        known, chosen = get_problem(problem), get_method(method)
+        about: dict[str, Any] = {"method": chosen.name, "time_limit_s": time_limit_s, "seed": seed}
+        warms_up = isinstance(chosen, Annealer | ModelMethod)
+    else:
+        assert model is not None
+        options = SampleOptions(samples, step_factor, decode, token_size, refine)
+        loaded = model if isinstance(model, Checkpoint) else load_model(model)
+        known = get_problem(problem or loaded.problem)
+        solver = solver_with(known, loaded, place)
+        chosen, warms_up = ModelMethod(loaded, options), True
+        about = {
+            "model": solver.checkpoint.name,
+            "weights": solver.checkpoint.digest,
+            "samples": samples,
+            "steps": step_factor * solver.sampler.num_steps,
+            "step_factor": step_factor,
+            "decode": f"ce-st{token_size}" if decode == "ce-st" else decode,
+            "seed": seed,
+        }
+    check_method(chosen, known, time_limit_s)
+    check_weights(known, graphs)
+    settings: dict[str, Any] = {"seed": seed, "device": place, "time_limit_s": time_limit_s}
+    if place.type == "cuda" and warms_up:
+        chosen.solve(known, graphs[:NUM_WARM_UP], **settings)
+    solutions = chosen.solve(known, graphs, on_solved=on_solved, **settings)
+    if model is not None:
+        about["sweeps"] = max((solution.sweeps for solution in solutions), default=0)
+        energies = np.array([solution.energies for solution in solutions])
+    else:
+        energies = known.sign * np.array([[solution.objective] for solution in solutions])
+    return measure(solutions, energies, about, device=place, references=references, tightness=tightness)
 
 
-def summarise(
-    problem: Problem,
+def measure(
     solutions: Sequence[Solution],
     energies: NDArray[np.float64],
+    about: dict[str, Any],
+    *,
     device: torch.device,
     references: Sequence[float] | None = None,
     tightness: Sequence[float] | None = None,
-) -> dict[str, Any]:
-    """Means, time and gaps of solutions and the energies they are scored by, [graphs, samples]."""
-    sign = -1.0 if problem.sense == "max" else 1.0
-    means = sign * energies.mean(axis=1)
-    best = sign * metrics.best_of(energies)
-    record: dict[str, Any] = {
-        "problem": problem.name,
-        "graphs": len(solutions),
-        "mean_edges": float(np.mean([solution.graph.num_edges for solution in solutions])),
-        "mean": float(means.mean()),
-        "mean_standard_error": _standard_error(means),
-        "best": float(best.mean()),
-        "feasible": sum(solution.feasible for solution in solutions),
-        "seconds": {stage: sum(solution.seconds[stage] for solution in solutions) for stage in solutions[0].seconds},
-        "hardware": hardware(device),
-        "torch": torch.__version__,
-        "commit": source_commit(),
-    }
-    if references is not None:
-        optima = sign * np.asarray(references, dtype=np.float64)
-        gaps, best_gaps = metrics.relative_error(energies, optima), metrics.best_relative_error(energies, optima)
-        record["reference"] = {
-            "mean": float(np.mean(references)),
-            "gap": float(gaps.mean()),
-            "gap_standard_error": _standard_error(gaps),
-            "gap_of_best": float(best_gaps.mean()),
-            "gap_of_means": float((sign * means.mean() - optima.mean()) / abs(optima.mean())),
-        }
-        if tightness is not None:
-            ratios = metrics.mean_by(metrics.best_approximation_ratio(energies, optima), tightness)
-            record["reference"]["best_ratios"] = [
-                {"tightness": p, "mean": ratio.mean, "standard_error": ratio.standard_error, "graphs": ratio.num_values}
-                for p, ratio in ratios.items()
-            ]
-    return record
+) -> Measurement:
+    """Means, time and gaps of solutions and of the energies they are scored by, [graphs, samples]."""
+    problem = solutions[0].problem
+    means = metrics.mean_with_error(problem.sign * energies.mean(axis=1))
+    return Measurement(
+        solver=about,
+        problem=problem.name,
+        graphs=len(solutions),
+        mean_edges=float(np.mean([solution.graph.num_edges for solution in solutions])),
+        mean=means.mean,
+        mean_standard_error=means.standard_error,
+        best=float((problem.sign * metrics.best_of(energies)).mean()),
+        feasible=sum(solution.feasible for solution in solutions),
+        seconds={stage: sum(solution.seconds[stage] for solution in solutions) for stage in solutions[0].seconds},
+        hardware=hardware(device),
+        reference=None if references is None else _gap(problem, energies, references, tightness),
+    )
 
 
-def table(record: dict[str, Any]) -> Table:
-    """The record as people read it."""
-    solver, scored = (record["model"], "samples") if "model" in record else (record["method"], "answers")
-    title = f"{record['problem']}: {solver}, {counted(record['graphs'], 'graph')}, {record['hardware']}"
-    shown = Table(title=title, show_header=False)
-    rows = {}
-    if "model" in record:
-        rows["samples x steps, decoding"] = f"{record['samples']} x {record['steps']}, {record['decode']}"
-        if record["sweeps"]:
-            rows["sweeps of refinement"] = f"{record['sweeps']}"
-    elif record["time_limit_s"] is not None:
-        rows["time limit, seconds a graph"] = f"{record['time_limit_s']:g}"
-    rows[f"mean of the {scored}"] = f"{record['mean']:.3f} +- {record['mean_standard_error']:.3f}"
-    if "model" in record:
-        rows[f"mean of the best of {record['samples']}"] = f"{record['best']:.3f}"
-    rows |= {
-        "feasible answers": f"{record['feasible']} of {record['graphs']}",
-        "seconds to sample / decode": f"{record['seconds']['sample']:.2f} / {record['seconds']['decode']:.2f}",
-        **({"seconds to refine": f"{record['seconds']['refine']:.2f}"} if record.get("sweeps") else {}),
-    }
-    if record["problem"] == "max-cut":
-        rows["mean cut over mean edges"] = f"{record['mean'] / record['mean_edges']:.4f}"
-    reference = record.get("reference")
-    if reference:
-        rows["mean of the references"] = f"{reference['mean']:.3f}"
-        if "proven" in reference:
-            rows["references proven optimal"] = f"{reference['proven']} of {record['graphs']}"
-        rows[f"gap, mean of the {scored}"] = f"{reference['gap']:.2%} +- {reference['gap_standard_error']:.2%}"
-        if "model" in record:
-            rows["gap, best of the samples"] = f"{reference['gap_of_best']:.2%}"
-        rows["gap between the two means"] = f"{reference['gap_of_means']:.2%}"
-        for ratio in reference.get("best_ratios", ()):
-            name = f"best sample over reference, p = {ratio['tightness']:.3g}"
-            rows[name] = f"{ratio['mean']:.4f} +- {ratio['standard_error']:.4f}"
-        if "n_query" in reference:
-            rows["graphs until training pays off, if as good"] = f"{reference['n_query']:g}"
-    for name, value in rows.items():
-        shown.add_row(name, value)
-    return shown
-
-
-def _standard_error(values: np.ndarray[Any, np.dtype[np.float64]]) -> float:
-    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
+def _gap(
+    problem: Problem,
+    energies: NDArray[np.float64],
+    references: Sequence[float],
+    tightness: Sequence[float] | None,
+) -> Gap:
+    optima = problem.sign * np.asarray(references, dtype=np.float64)
+    gap = metrics.mean_with_error(metrics.relative_error(energies, optima))
+    ratios = None
+    if tightness is not None:
+        by_tightness = metrics.mean_by(metrics.best_approximation_ratio(energies, optima), tightness)
+        ratios = [
+            {"tightness": p, "mean": ratio.mean, "standard_error": ratio.standard_error, "graphs": ratio.num_values}
+            for p, ratio in by_tightness.items()
+        ]
+    return Gap(
+        mean=float(np.mean(references)),
+        gap=gap.mean,
+        gap_standard_error=gap.standard_error,
+        gap_of_best=float(metrics.best_relative_error(energies, optima).mean()),
+        gap_of_means=float((energies.mean() - optima.mean()) / abs(optima.mean())),
+        best_ratios=ratios,
+    )

@@ -11,15 +11,16 @@ from importlib import metadata
 import numpy as np
 
 from diffuco import __version__
-from diffuco.methods.clique import largest_clique
-from diffuco.methods.exact import ExactResult, solve_exact
-from diffuco.methods import get_method, solve_with
-from diffuco.methods.base import Deadline
-from diffuco.methods.highs import solve_highs
-from diffuco.methods.sdp import upper_bound
 from diffuco.evaluation.reference_store import Reference
 from diffuco.graphs.graph import Graph
-from diffuco.problems import get_problem
+from diffuco.methods import get_method
+from diffuco.methods.base import Deadline
+from diffuco.methods.clique import CliqueSearch
+from diffuco.methods.cp_sat import CpSat
+from diffuco.methods.exact import ExactMethod
+from diffuco.methods.highs import Highs
+from diffuco.methods.sdp import upper_bound
+from diffuco.problems import MaximumClique, MaximumCut, MinimumDominatingSet, Problem, get_problem
 
 WORKERS = 8
 """Threads of CP-SAT for one graph, also on fewer cores: each searches in its own way, and one of them is fast."""
@@ -27,8 +28,8 @@ EXACT_CUT_NODES = 50
 """CP-SAT cannot prove a maximum cut of larger graphs, and what it finds there is no reference."""
 CP_SAT_DOMINATION_NODES = 500
 """Between BA-small, all of which CP-SAT proves, and BA-large, of which HiGHS proved graphs that CP-SAT left open."""
-HEURISTICS = {"mis": ("kamis", "anneal"), "mds": ("anneal",), "max-clique": ("anneal",), "qubo": ("anneal",)}
-"""Methods for what the exact solver leaves open; one that is not installed is left out."""
+HEURISTICS = ("kamis", "anneal")
+"""Methods for what the exact solver leaves open; one that is not installed or not for the problem is left out."""
 NUM_CUT_RUNS = 5
 PACKAGES = {"cp-sat": "ortools", "highs": "scipy", "kamis": "chszlablib"}
 """Whose version is kept with a reference; other solvers are our own."""
@@ -36,24 +37,25 @@ ROUNDING = 1e-6
 """A bound this close above or below a whole number is taken as that number."""
 
 
-def solve_reference(problem: str, graph: Graph, time_limit_s: float) -> Reference:
+def solve_reference(problem: str | Problem, graph: Graph, time_limit_s: float) -> Reference:
     """The best that can be said about a graph in the time given; the one place that chooses solvers.
 
     >>> solve_reference("max-clique", Graph.from_edges([(0, 1), (0, 2), (1, 2)]), 1.0)[:4]
     (3.0, 3.0, True, 'clique-search')
     """
-    if problem == "max-clique" and graph.node_weights is None:
-        return _from_exact("clique-search", largest_clique(graph, time_limit_s=time_limit_s), time_limit_s)
-    if problem == "max-cut" and graph.num_nodes > EXACT_CUT_NODES:
-        return _annealed_cut(graph, time_limit_s)
-    if problem in HEURISTICS:
-        return _exact_then_heuristics(problem, graph, time_limit_s)
-    return _exact(problem, graph, time_limit_s)
+    known = get_problem(problem)
+    if isinstance(known, MaximumClique) and graph.node_weights is None:
+        return _exact(CliqueSearch(), known, graph, time_limit_s)
+    if isinstance(known, MaximumCut):
+        if graph.num_nodes > EXACT_CUT_NODES:
+            return _annealed_cut(known, graph, time_limit_s)
+        return _exact(CpSat(), known, graph, time_limit_s)
+    return _exact_then_heuristics(known, graph, time_limit_s)
 
 
-def best_of(problem: str, earlier: Reference, later: Reference) -> Reference:
+def best_of(problem: str | Problem, earlier: Reference, later: Reference) -> Reference:
     """The better objective and the tighter bound of two references for one graph; a proof comes first."""
-    sign = _sign(problem)
+    sign = get_problem(problem).sign
     better = min(later, earlier, key=lambda known: (sign * known.objective, not known.proven))
     bound = sign * max(sign * earlier.bound, sign * later.bound)
     proven = earlier.proven or later.proven or bound == better.objective
@@ -61,31 +63,44 @@ def best_of(problem: str, earlier: Reference, later: Reference) -> Reference:
     return better._replace(bound=better.objective if proven else bound, proven=proven, time_limit_s=limit)
 
 
-def _exact_then_heuristics(problem: str, graph: Graph, time_limit_s: float) -> Reference:
+def _exact_then_heuristics(problem: Problem, graph: Graph, time_limit_s: float) -> Reference:
     """An exact solver for half of the time; the other half is for the heuristics, if it proves nothing."""
     deadline = Deadline.after(time_limit_s)
-    known = _exact(problem, graph, time_limit_s / 2)
-    names = [name for name in HEURISTICS[problem] if get_method(name).missing() is None]
-    names = [name for name in names if graph.node_weights is None or problem not in get_method(name).unweighted]
-    for name in names:
-        if not known.proven:
-            known = best_of(problem, known, _searched(name, problem, graph, time_limit_s / 2 / len(names)))
+    # HiGHS proves large dominating sets that CP-SAT leaves open.
+    is_large = isinstance(problem, MinimumDominatingSet) and graph.num_nodes > CP_SAT_DOMINATION_NODES
+    exact = Highs() if is_large else CpSat()
+    known = None
+    if exact.solves(problem):
+        known = _exact(exact, problem, graph, time_limit_s / 2)
+    methods = [method for method in map(get_method, HEURISTICS) if method.solves(problem) and not method.missing()]
+    methods = [method for method in methods if graph.node_weights is None or method.takes_node_weights(problem)]
+    for method in methods:
+        if known is None or not known.proven:
+            found = _searched(method.name, problem, graph, time_limit_s / 2 / len(methods))
+            known = found if known is None else best_of(problem, known, found)
+    assert known is not None, "annealing solves every problem"
     return known._replace(time_limit_s=time_limit_s, seconds=deadline.elapsed_s)
 
 
-def _exact(problem: str, graph: Graph, time_limit_s: float) -> Reference:
-    if problem == "mds" and graph.num_nodes > CP_SAT_DOMINATION_NODES:
-        return _whole(problem, graph, _from_exact("highs", solve_highs(problem, graph, time_limit_s), time_limit_s))
-    result = solve_exact(problem, graph, time_limit_s=time_limit_s, workers=WORKERS)
-    return _from_exact("cp-sat", result, time_limit_s)
+def _exact(solver: ExactMethod, problem: Problem, graph: Graph, time_limit_s: float) -> Reference:
+    found = solver.prove(problem, graph, time_limit_s=time_limit_s)
+    known = Reference(
+        objective=found.objective,
+        bound=found.bound,
+        proven=found.proven,
+        solver=solver.name,
+        version=_version(solver.name),
+        time_limit_s=time_limit_s,
+        seconds=found.seconds,
+    )
+    return _whole(problem, graph, known)
 
 
-def _annealed_cut(graph: Graph, time_limit_s: float) -> Reference:
+def _annealed_cut(problem: Problem, graph: Graph, time_limit_s: float) -> Reference:
     """Annealing runs that share the time, and the bound of the relaxation, which takes a second or two on top."""
     deadline = Deadline.after(time_limit_s)
     runs = [
-        _searched("anneal", "max-cut", graph, time_limit_s / NUM_CUT_RUNS, seed).objective
-        for seed in range(NUM_CUT_RUNS)
+        _searched("anneal", problem, graph, time_limit_s / NUM_CUT_RUNS, seed).objective for seed in range(NUM_CUT_RUNS)
     ]
     found = Reference(
         objective=max(runs),
@@ -98,32 +113,32 @@ def _annealed_cut(graph: Graph, time_limit_s: float) -> Reference:
         runs=NUM_CUT_RUNS,
         agreeing=int(np.isclose(runs, max(runs)).sum()),
     )
-    return _whole("max-cut", graph, found)
+    return _whole(problem, graph, found)
 
 
-def _searched(method: str, problem: str, graph: Graph, time_limit_s: float, seed: int = 0) -> Reference:
+def _searched(method: str, problem: Problem, graph: Graph, time_limit_s: float, seed: int = 0) -> Reference:
     """What a heuristic finds, which bounds nothing."""
-    (found,) = solve_with(method, problem, [graph], seed=seed, device="cpu", time_limit_s=time_limit_s)
-    unbounded = -_sign(problem) * math.inf
-    return Reference(found.objective, unbounded, False, method, _version(method), time_limit_s, time_limit_s)
+    (found,) = get_method(method).solve(problem, [graph], seed=seed, device="cpu", time_limit_s=time_limit_s)
+    return Reference(
+        objective=found.objective,
+        bound=-problem.sign * math.inf,
+        proven=False,
+        solver=method,
+        version=_version(method),
+        time_limit_s=time_limit_s,
+        seconds=time_limit_s,
+    )
 
 
-def _from_exact(solver: str, result: ExactResult, time_limit_s: float) -> Reference:
-    objective, bound, proven = result.objective, result.bound, result.proven
-    return Reference(objective, bound, proven, solver, _version(solver), time_limit_s, result.seconds)
-
-
-def _whole(problem: str, graph: Graph, known: Reference) -> Reference:
+def _whole(problem: Problem, graph: Graph, known: Reference) -> Reference:
     """The bound rounded to what an objective can be, where all of them are whole numbers."""
-    weights = graph.edge_weights if problem == "max-cut" else graph.node_weights
-    if known.proven or not math.isfinite(known.bound) or (weights is not None and (weights % 1).any()):
+    edges = graph.edge_weights if problem.uses_edge_weights else None
+    nodes = graph.node_weights if problem.uses_node_weights else None
+    is_whole = all(weights is None or not (weights % 1).any() for weights in (edges, nodes))
+    if known.proven or not math.isfinite(known.bound) or not is_whole:
         return known
-    bound = float(math.floor(known.bound + ROUNDING) if _sign(problem) < 0 else math.ceil(known.bound - ROUNDING))
-    return known._replace(bound=bound, proven=bound == known.objective)
-
-
-def _sign(problem: str) -> int:
-    return -1 if get_problem(problem).sense == "max" else 1
+    whole = math.floor(known.bound + ROUNDING) if problem.sense == "max" else math.ceil(known.bound - ROUNDING)
+    return known._replace(bound=float(whole), proven=whole == known.objective)
 
 
 def _version(solver: str) -> str:

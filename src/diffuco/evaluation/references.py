@@ -17,10 +17,20 @@ from rich.progress import Progress
 
 from diffuco.evaluation.reference_solvers import WORKERS, best_of, solve_reference
 from diffuco.evaluation.reference_store import Reference, Row, key_of, packaged_references, read_rows, write_rows
+from diffuco.foundation.errors import GraphWarning
 from diffuco.foundation.files import replacing
 from diffuco.graphs.cache import cache_directory
 from diffuco.graphs.datasets import available_cores
-from diffuco.graphs.graph import Graph, GraphWarning
+from diffuco.graphs.graph import Graph
+from diffuco.problems import (
+    MaximumCut,
+    MaximumIndependentSet,
+    MinimumDominatingSet,
+    MinimumVertexCover,
+    Problem,
+    get_problem,
+    is_shipped,
+)
 
 DEFAULT_TIME_LIMIT_S = 60.0
 DEFAULT_CUT_LIMIT_S = 10.0
@@ -30,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 
 def find_references(
-    problem: str,
+    problem: str | Problem,
     graphs: Sequence[Graph],
     *,
     time_limit_s: float | None = None,
@@ -43,15 +53,22 @@ def find_references(
     With one, also those are solved again that are not proven and were given less time before. `store` is the folder of
     `reference_store` files to extend with the results; the graphs then are those of a test set from the first on.
     """
-    if problem == "mvc":
+    known_problem = get_problem(problem)
+    if isinstance(known_problem, MinimumVertexCover):
         # The nodes outside of an independent set cover all edges, so one search gives both optima.
-        found = find_references("mis", graphs, time_limit_s=time_limit_s, store=store, progress=progress)
+        found = find_references(
+            MaximumIndependentSet(), graphs, time_limit_s=time_limit_s, store=store, progress=progress
+        )
         return [complement(reference, graph) for reference, graph in zip(found, graphs, strict=True)]
-    known = _KnownReferences(problem, graphs, store)
+    known = _KnownReferences(known_problem, graphs, store)
     missing = list({graph.digest: graph for graph in graphs if _is_open(known.get(graph), time_limit_s)}.values())
-    usual = DEFAULT_CUT_LIMIT_S if problem == "max-cut" else DEFAULT_TIME_LIMIT_S
+    usual = DEFAULT_CUT_LIMIT_S if isinstance(known_problem, MaximumCut) else DEFAULT_TIME_LIMIT_S
     limit = usual if time_limit_s is None else time_limit_s
-    _on_all_cores(problem, missing, lambda graph: known.add(graph, solve_reference(problem, graph, limit)), progress)
+
+    def work(graph: Graph) -> None:
+        known.add(graph, solve_reference(known_problem, graph, limit))
+
+    _on_all_cores(known_problem, missing, work, progress)
     references = [known[graph] for graph in graphs]
     num_unproven = sum(not reference.proven for reference in references)
     if num_unproven:
@@ -60,12 +77,13 @@ def find_references(
     return references
 
 
-def stored_references(problem: str, graphs: Sequence[Graph]) -> list[Reference | None]:
+def stored_references(problem: str | Problem, graphs: Sequence[Graph]) -> list[Reference | None]:
     """What is known about every graph without solving any; None where that is nothing."""
-    if problem == "mvc":
-        found = stored_references("mis", graphs)
+    known_problem = get_problem(problem)
+    if isinstance(known_problem, MinimumVertexCover):
+        found = stored_references(MaximumIndependentSet(), graphs)
         return [known and complement(known, graph) for known, graph in zip(found, graphs, strict=True)]
-    known = _KnownReferences(problem, graphs, None)
+    known = _KnownReferences(known_problem, graphs, None)
     return [known.get(graph) for graph in graphs]
 
 
@@ -83,18 +101,21 @@ def complement(reference: Reference, graph: Graph) -> Reference:
 class _KnownReferences:
     """What is known about some graphs, gathered from everywhere; what is added, by any thread, is kept on disk."""
 
-    def __init__(self, problem: str, graphs: Sequence[Graph], store: Path | None) -> None:
+    def __init__(self, problem: Problem, graphs: Sequence[Graph], store: Path | None) -> None:
         self._problem = problem
+        # A problem of the user's may change its meaning and keep its name: what was found before is not trusted.
+        self._is_kept = is_shipped(problem)
         self._writing = Lock()
         self._references: dict[str, Reference] = {}
         self._keys = [key_of(graph.digest) for graph in graphs]
         self._path = store and store / f"{_dataset_of(graphs)}-{problem}.csv"
         self._rows = {row.place: row for row in read_rows(self._path)} if self._path else {}
-        stored, packaged = {row.key: row.reference for row in self._rows.values()}, packaged_references(problem)
+        stored = {row.key: row.reference for row in self._rows.values()}
+        packaged = packaged_references(problem.name) if self._is_kept else {}
         for graph, key in zip(graphs, self._keys, strict=True):
             self._merge(key, stored.get(key))
             self._merge(key, packaged.get(key))
-            if key not in self._references or not self._references[key].proven:
+            if self._is_kept and (key not in self._references or not self._references[key].proven):
                 self._merge(key, _read(_cache_path(problem, graph)))
         self._write_rows()
 
@@ -107,7 +128,8 @@ class _KnownReferences:
     def add(self, graph: Graph, reference: Reference) -> None:
         with self._writing:
             self._merge(key_of(graph.digest), reference)
-            _write(_cache_path(self._problem, graph), self[graph])
+            if self._is_kept:
+                _write(_cache_path(self._problem, graph), self[graph])
             self._write_rows()
 
     def _merge(self, key: str, reference: Reference | None) -> None:
@@ -139,10 +161,14 @@ def _is_open(known: Reference | None, time_limit_s: float | None) -> bool:
     return not known.proven and time_limit_s is not None and known.time_limit_s < time_limit_s
 
 
-def _on_all_cores(problem: str, graphs: Sequence[Graph], work: Callable[[Graph], None], progress: bool) -> None:
+def _on_all_cores(problem: Problem, graphs: Sequence[Graph], work: Callable[[Graph], None], progress: bool) -> None:
     """Work on every graph; if that fails for one, those not begun are dropped and those begun are finished."""
     # HiGHS and annealing run on one thread a graph, CP-SAT on eight. Threads do: all of them release the GIL.
-    num_parallel = available_cores() if problem in ("mds", "max-cut") else max(1, available_cores() // WORKERS)
+    num_parallel = (
+        available_cores()
+        if isinstance(problem, MinimumDominatingSet | MaximumCut)
+        else max(1, available_cores() // WORKERS)
+    )
     pool = ThreadPoolExecutor(num_parallel)
     try:
         tasks = [pool.submit(work, graph) for graph in graphs]
@@ -153,8 +179,8 @@ def _on_all_cores(problem: str, graphs: Sequence[Graph], work: Callable[[Graph],
         pool.shutdown(cancel_futures=True)
 
 
-def _cache_path(problem: str, graph: Graph) -> Path:
-    return cache_directory() / "references" / problem / f"{graph.digest}.json"
+def _cache_path(problem: Problem, graph: Graph) -> Path:
+    return cache_directory() / "references" / problem.name / f"{graph.digest}.json"
 
 
 def _read(path: Path) -> Reference | None:

@@ -1,4 +1,4 @@
-"""The one exception for input the program cannot use."""
+"""The exception for input that the program cannot use, and the warning for what it drops or ignores."""
 
 
 class InputError(ValueError):
@@ -6,3 +6,7 @@ class InputError(ValueError):
 
     The command line prints it as one line and exits with code 2; any other exception is a bug.
     """
+
+
+class GraphWarning(UserWarning):
+    """Something in the input was dropped or ignored."""

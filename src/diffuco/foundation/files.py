@@ -1,12 +1,18 @@
-"""Files that are there whole or not at all, and what JSON can hold."""
+"""Files that are there whole or not at all, locks, and what JSON can hold."""
 
+import hashlib
 import math
 import os
 import secrets
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from filelock import FileLock, Timeout
+
+from diffuco.foundation.errors import InputError
 
 
 @contextmanager
@@ -25,6 +31,22 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         os.replace(unfinished, target)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def lock(path: Path) -> FileLock:
+    """A lock on a file or folder, held by this process until it is released; InputError if another one has it.
+
+    The lock is a file of the temporary folder, so that nothing is left beside the user's files.
+    """
+    folder = Path(tempfile.gettempdir()) / "diffuco-locks"
+    folder.mkdir(exist_ok=True)
+    name = hashlib.sha256(os.path.realpath(path).encode()).hexdigest()[:32]
+    held = FileLock(folder / name, thread_local=False, mode=0o666)
+    try:
+        held.acquire(timeout=0)
+    except Timeout:
+        raise InputError(f"{path}: another run is writing to it; wait, or choose another path") from None
+    return held
 
 
 def finite(value: Any) -> Any:

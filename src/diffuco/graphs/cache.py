@@ -16,8 +16,9 @@ import numpy as np
 import safetensors.numpy
 from numpy.typing import NDArray
 
+from diffuco.foundation.errors import GraphWarning
 from diffuco.foundation.files import replacing
-from diffuco.graphs.graph import Graph, GraphWarning
+from diffuco.graphs.graph import Graph
 
 FORMAT = b"diffuco graphs 1\n"
 DIGEST_SIZE = hashlib.sha256().digest_size

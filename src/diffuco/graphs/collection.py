@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from diffuco.foundation.errors import InputError
-from diffuco.graphs.graph import Graph
 from diffuco.foundation.wording import counted
+from diffuco.graphs.graph import Graph
 
 SPLITS = ("train", "validation", "test")
 VALIDATION_PERCENT = 10

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from diffuco.foundation.errors import InputError
+from diffuco.foundation.wording import counted
 from diffuco.graphs.cache import cache_directory, read_graphs, write_graphs
 from diffuco.graphs.generate import GENERATOR_VERSION, ba_graph, er_graph, mixed_graph, random_qubo, rb_graph
 from diffuco.graphs.graph import Graph
-from diffuco.foundation.wording import counted
 
 DEFAULT_SIZES = {"train": 4000, "validation": 500, "test": 500}
 

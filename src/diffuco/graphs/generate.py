@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diffuco.foundation.errors import InputError
-from diffuco.graphs.graph import Graph
 from diffuco.foundation.wording import counted
+from diffuco.graphs.graph import Graph
 
 GENERATOR_VERSION = 1
 """Part of every cache file's name; raise it whenever a generator or a named dataset gives different graphs."""

@@ -10,14 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from diffuco.foundation.errors import InputError
+from diffuco.foundation.errors import GraphWarning, InputError
 from diffuco.foundation.wording import counted
 
 MAX_NODES = 2**31 - 1
-
-
-class GraphWarning(UserWarning):
-    """Something in the input was dropped or ignored."""
 
 
 class Csr(NamedTuple):

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from diffuco.graphs.graph import Graph
 from diffuco.foundation.wording import counted
+from diffuco.graphs.graph import Graph
 
 
 @dataclass(frozen=True)

@@ -26,11 +26,11 @@ class Schedule:
     num_sweeps: int
     """Times that every node may flip."""
     temperature: float
-    """Of the first sweep, in units of the energy or, for problems with weights, of a typical weight; falls to 0."""
+    """Temperature of the first sweep, in units of the energy or, with weights, of a typical weight. It falls to 0."""
 
 
-TEMPERATURES = {"mis": 0.2, "mvc": 0.2, "max-clique": 2.0, "max-cut": 1.0, "mds": 0.2, "qubo": 1.0}
-"""Of the first sweep, chosen on validation graphs (docs/log.md); a problem that is not listed starts at 0.2."""
+NUM_GROUPS = 8
+"""Groups of nodes that are asked one after the other where only the energy is known."""
 COOL_NODES = 500
 """Size from which on samples do better from half of that temperature (docs/log.md): they keep more of themselves."""
 NUM_SWEEPS = 1000
@@ -48,7 +48,7 @@ def schedule_for(problem: Problem, num_nodes: int, num_sweeps: int | None = None
     """
     if num_sweeps is None:
         num_sweeps = max(MIN_SWEEPS, min(NUM_SWEEPS, NODE_SWEEPS // max(1, num_nodes)))
-    return Schedule(num_sweeps, TEMPERATURES.get(problem.name, TEMPERATURES["mis"]))
+    return Schedule(num_sweeps, problem.annealing.temperature)
 
 
 def schedule_for_samples(problem: Problem, num_nodes: int, num_sweeps: int | None = None) -> Schedule:
@@ -83,6 +83,8 @@ def anneal(problem: Problem, batch: Batch, states: Tensor, schedule: Schedule, *
     left = 1 - torch.arange(schedule.num_sweeps, dtype=torch.float64, device=batch.device) / schedule.num_sweeps
     temperatures = schedule.temperature * left[:, None] * weight_scale(problem, batch)  # [K, B]
     form = problem.form(with_float64_degrees(batch))
+    if form is None:
+        return without_padding(batch, anneal_by_field(problem, batch, states, temperatures, seed=seed))
     if form.unit is not None:
         temperatures = temperatures / form.unit
     if isinstance(form, CoverForm):
@@ -102,6 +104,28 @@ def anneal(problem: Problem, batch: Batch, states: Tensor, schedule: Schedule, *
             seed=seed,
         )
     return without_padding(batch, found).contiguous()
+
+
+def anneal_by_field(problem: Problem, batch: Batch, states: Tensor, temperatures: Tensor, *, seed: int) -> Tensor:
+    """The best state that a chain from each state sees, for a problem that states no form. [N, S], [K, B] -> [N, S].
+
+    In a sweep every node is asked once whether to flip, in random groups of nodes that are asked at the same time; the
+    local field says by how much each flip would change the energy.
+    """
+    generator = torch.Generator(batch.device).manual_seed(seed % 2**63)
+    x, best, lowest = states, states, problem.energy(batch, states)
+    for cooled in temperatures.to(states.dtype):
+        temperature = batch.spread(cooled[:, None]).clamp(min=1e-9)
+        groups = torch.randint(NUM_GROUPS, (batch.num_rows, 1), generator=generator, device=batch.device)
+        for group in range(NUM_GROUPS):
+            rise = (1 - 2 * x) * problem.local_field(batch, x)
+            chance = torch.sigmoid(-rise / temperature)
+            uniform = torch.rand(x.shape, generator=generator, device=batch.device)
+            x = torch.where((groups == group) & (uniform < chance), 1 - x, x)
+            energy = problem.energy(batch, x)
+            best = torch.where(batch.spread(energy < lowest), x, best)
+            lowest = torch.minimum(energy, lowest)
+    return best
 
 
 def refine(problem: Problem, batch: Batch, states: Tensor, schedule: Schedule, *, seed: int = 0) -> Tensor:

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from diffuco.graphs.batch import Batch, make_batch
 from diffuco.graphs.graph import Graph
-from diffuco.problems import Problem
 from diffuco.inference.sampler import Sampler
+from diffuco.problems import Problem
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from diffuco.foundation.devices import pick_device
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.graph import Graph
 from diffuco.model.checkpoint import Checkpoint
-from diffuco.inference.solver import Solver
+from diffuco.pretrained import default_model, load_model
+from diffuco.solving.entry import solve
 
 try:
     import dimod
@@ -19,10 +21,11 @@ except ImportError as error:
 
 
 class DiffUCOSampler(Sampler):
-    """Low-energy states of any binary quadratic model, drawn by a diffusion model of QUBOs.
+    """Low-energy states of any binary quadratic model.
 
-    One sampler may be used again and again, and from several threads. Each read is one sample of the model, decoded and
-    refined.
+    With `num_reads`, that many samples of a diffusion model of QUBOs, each decoded and refined. Without, the answer of
+    `diffuco.solve`, which is proven where that takes a second. One sampler may be used again and again, and from
+    several threads.
 
     >>> sampler = DiffUCOSampler()
     >>> found = sampler.sample_ising({"a": 0.5}, {("a", "b"): -1}, num_reads=4, seed=0)
@@ -33,7 +36,10 @@ class DiffUCOSampler(Sampler):
     """
 
     def __init__(self, model: str | Path | Checkpoint | None = None, *, device: str = "auto") -> None:
-        self._solver = Solver("qubo", model, device=device)
+        named = default_model("qubo") if model is None else model
+        self._model = named if isinstance(named, Checkpoint) else load_model(named)
+        self._device = device
+        solve([], "qubo", model=self._model, device=device)  # refuses what cannot work
 
     @property
     def parameters(self) -> dict[str, list[str]]:
@@ -43,20 +49,20 @@ class DiffUCOSampler(Sampler):
     @property
     def properties(self) -> dict[str, Any]:
         """The model and where it runs."""
-        return {"model": self._solver.checkpoint.name, "device": str(self._solver.device)}
+        return {"model": self._model.name, "device": str(pick_device(self._device))}
 
     def sample(
         self,
         bqm: "dimod.BinaryQuadraticModel",
         *,
-        num_reads: int = 8,
+        num_reads: int | None = None,
         seed: int | None = None,
-        step_factor: int = 3,
+        step_factor: int | None = None,
         **unknown: object,
     ) -> "dimod.SampleSet":
-        """Draw `num_reads` samples; without a seed, other ones at every call.
+        """Draw `num_reads` samples, or solve; without a seed, differently at every call.
 
-        `info` of the result holds the model, the seed and `timing` in nanoseconds.
+        `info` of the result holds what found it (`found_by`), the seed and `timing` in nanoseconds.
         """
         self.remove_unknown_kwargs(**unknown)
         started = time.perf_counter_ns()
@@ -64,9 +70,18 @@ class DiffUCOSampler(Sampler):
             seed = int(np.random.default_rng().integers(2**31))
         graph = as_qubo(bqm)
         prepared = time.perf_counter_ns()
-        (solution,) = self._solver.solve([graph], samples=num_reads, step_factor=step_factor, seed=seed)
+        asks_for_samples = num_reads is not None or step_factor is not None
+        (solution,) = solve(
+            [graph],
+            "qubo",
+            model=self._model if asks_for_samples else None,
+            samples=num_reads,
+            step_factor=step_factor,
+            seed=seed,
+            device=self._device,
+        )
         solved = time.perf_counter_ns()
-        states = solution.states.T.astype(np.int8)
+        states = (solution.states if asks_for_samples else solution.chosen[:, None]).T.astype(np.int8)
         values = 2 * states - 1 if bqm.vartype is dimod.SPIN else states
         samples = (values, list(graph.labels))
         found: dimod.SampleSet = dimod.SampleSet.from_samples_bqm(samples, bqm)  # type: ignore[no-untyped-call]
@@ -75,7 +90,7 @@ class DiffUCOSampler(Sampler):
             "sampling_ns": solved - prepared,
             "postprocessing_ns": time.perf_counter_ns() - solved,
         }
-        found.info.update(model=solution.model, seed=seed, timing=timing)
+        found.info.update(found_by=solution.found_by, seed=seed, timing=timing)
         return found
 
 

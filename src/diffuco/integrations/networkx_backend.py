@@ -8,20 +8,17 @@ every other function too where `diffuco` has priority; so torch waits until some
 import inspect
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import networkx
 import numpy as np
 from numpy.typing import NDArray
 
+import diffuco
 from diffuco.graphs.graph import Graph
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from diffuco.solution.result import Solution
-    from diffuco.inference.solver import Solver
 
 Cut = tuple[float, tuple[set[Hashable], set[Hashable]]]
 
@@ -176,20 +173,19 @@ def _nodes(problem: str, graph: Graph) -> set[Hashable]:
 
 
 def _solve(problem: str, graph: Graph, seed: int | None = None) -> "Solution":
-    from diffuco.pretrained import choose_model
-
     options = networkx.config.backends.diffuco
-    model = options.models.get(problem) or choose_model(problem, [graph]).name
-    solver = _solver(problem, model, options.device)
-    seed = options.seed if seed is None else seed
-    return solver.solve([graph], samples=options.samples, step_factor=options.step_factor, seed=seed)[0]
-
-
-@lru_cache(maxsize=8)
-def _solver(problem: str, model: "str | Path", device: str) -> "Solver":
-    from diffuco.inference.solver import Solver
-
-    return Solver(problem, model, device=device)
+    solution: Solution = diffuco.solve(
+        graph,
+        problem,
+        method=options.method,
+        time_limit_s=options.time_limit_s,
+        model=options.models.get(problem),
+        samples=options.samples,
+        step_factor=options.step_factor,
+        seed=options.seed if seed is None else seed,
+        device=options.device,
+    )
+    return solution
 
 
 def _simple_graph(source: Any, weight: str | None = None, node_weight: str | None = None) -> Graph:

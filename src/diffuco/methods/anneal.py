@@ -12,12 +12,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from diffuco.methods.base import ALL_PROBLEMS, Deadline
-from diffuco.methods.annealer import BatchedMethod
 from diffuco.foundation.devices import finish
 from diffuco.graphs.batch import Batch
-from diffuco.problems import Problem
 from diffuco.inference.refinement import Schedule, anneal, schedule_for
+from diffuco.methods.annealer import Annealer
+from diffuco.methods.base import Deadline
+from diffuco.problems import Problem
 
 NUM_CHAINS = 32
 MIN_CHAINS = 4
@@ -31,12 +31,11 @@ SHARE_OF_TIME = 0.9
 """Of what is left, so that a round ends in time."""
 
 
-class FlipAnnealing(BatchedMethod):
+class FlipAnnealing(Annealer):
     """32 chains of 1,000 sweeps, fewer for large graphs; given a time limit, rounds of as many sweeps as fit."""
 
     name = "anneal"
     summary = "simulated annealing on CPU or GPU, 32 chains of 1,000 sweeps unless given a time limit"
-    problems = ALL_PROBLEMS
     time_limit = "used"
 
     def num_columns(self, problem: Problem) -> int:

@@ -1,4 +1,4 @@
-"""`auto`, the default of `diffuco solve`: the optimum where it is proven at once, else the search that suits a graph.
+"""`auto`, the default: the optimum where it is proven at once, else the search that suits a graph.
 
 What is best comes from measurements (docs/choosing.md). A small graph is given to an exact solver for about a second.
 Graphs that remain are annealed from random states, which finds as much in the same time as samples of a model that are
@@ -6,40 +6,48 @@ refined, or more; except for cuts and dominating sets of large graphs on a GPU w
 samples of a model that was trained on such graphs are ahead.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
-import numpy as np
 import torch
 
-from diffuco.methods.clique import largest_clique
-from diffuco.methods.exact import ExactResult, solve_exact
-from diffuco.methods.anneal import FlipAnnealing
-from diffuco.methods.base import ALL_PROBLEMS, Method
-from diffuco.methods.cp_sat import CpSat
-from diffuco.methods.model import ModelMethod
 from diffuco.foundation.errors import InputError
+from diffuco.graphs.batch.by_size import in_order
 from diffuco.graphs.graph import Graph
-from diffuco.pretrained import choose_models
-from diffuco.problems import Problem
+from diffuco.methods.anneal import FlipAnnealing
+from diffuco.methods.base import Method, OnSolved
+from diffuco.methods.clique import CliqueSearch
+from diffuco.methods.cp_sat import CpSat
+from diffuco.methods.exact import ExactMethod, as_solution
+from diffuco.methods.model import ModelMethod
+from diffuco.pretrained import choose_models, has_model
+from diffuco.problems import MaximumClique, MaximumCut, MinimumDominatingSet, Problem
 from diffuco.solution.result import Solution
-from diffuco.inference.solver import Solver
 
+EXACT: tuple[ExactMethod, ...] = (CliqueSearch(), CpSat())
+"""What proves: the first that can."""
 EXACT_S = 1.0
 """Seconds that a proof may take; a time limit that is shorter is shared equally with the search."""
-EXACT_NODES = {"mis": 400, "mvc": 400, "max-clique": 1500, "max-cut": 40, "mds": 400, "qubo": 40}
-"""Largest graphs for which a proof is tried: a little more than what mostly takes less than a second."""
+EXACT_EDGES = 50_000
 WEIGHTED_CLIQUE_NODES = 200
 """Cliques with node weights are not for our own search; CP-SAT has a constraint for every missing edge."""
-EXACT_EDGES = 50_000
-MODEL_PROBLEMS = ("max-cut", "mds")
+MODEL_PROBLEMS = (MaximumCut, MinimumDominatingSet)
 """Problems for which samples of a model are ahead of annealing, on a GPU and within `MODEL_S`."""
 MODEL_NODES = 500
 """Smallest graphs on which they are."""
 MODEL_S = 0.01
 """Most seconds a graph with which they are."""
 PATIENCE = 2
-"""After so many graphs in a row that were not proven, the others are not tried."""
+"""After this many graphs in a row that were not proven, the others are not tried."""
+
+
+class Search(NamedTuple):
+    """How a graph is searched that was not solved exactly, and why so."""
+
+    model: str | None
+    """None: annealing."""
+    reason: str
 
 
 class Automatic(Method):
@@ -47,7 +55,6 @@ class Automatic(Method):
 
     name = "auto"
     summary = "the default: exact where that takes a second, else annealing, or samples of a model where they pay"
-    problems = ALL_PROBLEMS
     time_limit = "stops"
 
     def solve(
@@ -58,112 +65,111 @@ class Automatic(Method):
         seed: int = 0,
         device: torch.device | str = "cpu",
         time_limit_s: float | None = None,
-        on_solved: Callable[[int], None] | None = None,
+        on_solved: OnSolved | None = None,
     ) -> list[Solution]:
-        """Prove what can be proven, then search for the rest; `model` of a solution says what found it."""
+        """Prove what can be proven, then search for the rest; each solution says what found it and why."""
         proof_s = EXACT_S if time_limit_s is None else min(EXACT_S, time_limit_s / 2)
-        solutions: dict[int, Solution] = {}
-        for position, solution in _proven(problem, graphs, seed, proof_s):
-            solutions[position] = solution
-            if on_solved:
-                on_solved(len(solutions))
-        rest = [position for position in range(len(graphs)) if position not in solutions]
-        plan = searchers(problem, [graphs[position] for position in rest], torch.device(device), time_limit_s)
-        for name in dict.fromkeys(name for name, _ in plan):
-            done = len(solutions)
-            positions = [position for position, (other, _) in zip(rest, plan, strict=True) if other == name]
-            chosen = [graphs[position] for position in positions]
 
-            def report(count: int, done: int = done) -> None:
+        def parts() -> Iterator[tuple[Sequence[int], list[Solution]]]:
+            proven = set()
+            for position, solution in prove(problem, graphs, seed, proof_s):
+                proven.add(position)
+                yield [position], [solution]
                 if on_solved:
-                    on_solved(done + count)
+                    on_solved(1)
+            rest = [position for position in range(len(graphs)) if position not in proven]
+            searches = plan(problem, [graphs[position] for position in rest], torch.device(device), time_limit_s)
+            for search in dict.fromkeys(searches):
+                positions = [position for position, other in zip(rest, searches, strict=True) if other == search]
+                chosen = [graphs[position] for position in positions]
+                was_tried = any(is_small(problem, graph) for graph in chosen)
+                left_s = time_limit_s if time_limit_s is None or not was_tried else time_limit_s - proof_s
+                method = FlipAnnealing() if search.model is None else ModelMethod(search.model)
+                found = method.solve(
+                    problem, chosen, seed=seed, device=device, time_limit_s=left_s, on_solved=on_solved
+                )
+                yield positions, [replace(solution, reason=search.reason) for solution in found]
 
-            was_tried = any(_is_small(problem, graph) for graph in chosen)
-            left_s = time_limit_s if time_limit_s is None or not was_tried else time_limit_s - proof_s
-            is_model = name != FlipAnnealing.name
-            search = ModelMethod(Solver(problem.name, name, device=str(device))) if is_model else FlipAnnealing()
-            settings: dict[str, Any] = {"seed": seed, "device": device, "time_limit_s": left_s}
-            found = search.solve(problem, chosen, on_solved=report, **settings)
-            solutions |= dict(zip(positions, found, strict=True))
-        return [solutions[position] for position in range(len(graphs))]
+        return in_order(parts())
 
 
-def searchers(
+def plan(
     problem: Problem, graphs: Sequence[Graph], device: torch.device, time_limit_s: float | None = None
-) -> list[tuple[str, str]]:
-    """For each graph that is not solved exactly, a model or `anneal`, and why."""
+) -> list[Search]:
+    """How each graph is searched that is not solved exactly."""
     where = None
     if device.type == "cpu":
         where = "on a CPU"
     elif time_limit_s is None or time_limit_s > MODEL_S:
         where = f"with more than {1000 * MODEL_S:g} ms a graph"
-    elif problem.name not in MODEL_PROBLEMS:
-        where = f"for {problem.name}"
+    elif not isinstance(problem, MODEL_PROBLEMS) or not has_model(problem):
+        where = f"for {problem}"
     if where is not None:
-        why = f"{where} annealing finds as much as the samples of a model in the same time, or more"
-        return [(FlipAnnealing.name, why)] * len(graphs)
-    chosen = []
-    for graph, choice in zip(graphs, choose_models(problem.name, graphs) if graphs else [], strict=True):
-        if choice.is_alike and graph.num_nodes >= MODEL_NODES:
-            chosen.append((choice.name, choice.reason))
-        elif choice.is_alike:
-            why = f"on graphs of fewer than {MODEL_NODES} nodes annealing is ahead of the samples of a model"
-            chosen.append((FlipAnnealing.name, why))
-        else:
+        reason = f"{where} annealing finds as much as the samples of a model in the same time, or more"
+        return [Search(None, reason + missing_proof(problem, graph)) for graph in graphs]
+    searches = []
+    for graph, choice in zip(graphs, choose_models(problem, graphs) if graphs else [], strict=True):
+        if not choice.is_alike:
             why = f"the nearest model, {choice.name}, was trained on other graphs or does not see the weights"
-            chosen.append((FlipAnnealing.name, why))
-    return chosen
+        elif graph.num_nodes < MODEL_NODES:
+            why = f"on graphs of fewer than {MODEL_NODES} nodes annealing is ahead of the samples of a model"
+        else:
+            searches.append(Search(choice.name, choice.reason))
+            continue
+        searches.append(Search(None, why))
+    return searches
 
 
-def missing_proof(problem: Problem, graphs: Sequence[Graph]) -> str | None:
-    """What an exact solver of these graphs, which were not solved exactly, would need; None if it was there."""
-    if any(_is_small(problem, graph) and not _is_for_clique_search(problem.name, graph) for graph in graphs):
-        return CpSat().missing()
-    return None
+def missing_proof(problem: Problem, graph: Graph) -> str:
+    """That no proof was tried because a solver is not installed, as the end of a sentence; else nothing."""
+    if not is_small(problem, graph) or prover(problem, graph) is not None or not CpSat().solves(problem):
+        return ""
+    return f"; no proof was tried, as that needs {CpSat().missing()}"
 
 
-def _proven(problem: Problem, graphs: Sequence[Graph], seed: int, limit_s: float) -> Iterator[tuple[int, Solution]]:
+def prove(problem: Problem, graphs: Sequence[Graph], seed: int, limit_s: float) -> Iterator[tuple[int, Solution]]:
     """Positions and optimal solutions of those graphs for which a proof takes no longer than this."""
     failures = 0
     for position, graph in enumerate(graphs):
         if failures == PATIENCE:
             return
-        if not _is_small(problem, graph):
+        if not is_small(problem, graph):
             continue
-        result = _solve_exactly(problem.name, graph, limit_s)
-        failures = 0 if result and result.proven else failures + 1
-        if result and result.proven:
-            yield position, _as_solution(problem, graph, seed, result)
+        solution = try_proof(problem, graph, seed, limit_s)
+        failures = 0 if solution and solution.optimal else failures + 1
+        if solution and solution.optimal:
+            yield position, solution
 
 
-def _is_small(problem: Problem, graph: Graph) -> bool:
-    limit = EXACT_NODES[problem.name]
-    if problem.name == "max-clique" and not _is_for_clique_search(problem.name, graph):
-        limit = min(limit, WEIGHTED_CLIQUE_NODES)
-    return graph.num_nodes <= limit and graph.num_edges <= EXACT_EDGES
-
-
-def _is_for_clique_search(problem: str, graph: Graph) -> bool:
-    return problem == "max-clique" and graph.node_weights is None
-
-
-def _solve_exactly(problem: str, graph: Graph, limit_s: float) -> ExactResult | None:
-    """By our own search for cliques, else by CP-SAT where it is installed and can take the weights."""
-    if _is_for_clique_search(problem, graph):
-        return largest_clique(graph, time_limit_s=limit_s)
-    if CpSat().missing():
+def try_proof(problem: Problem, graph: Graph, seed: int, limit_s: float) -> Solution | None:
+    """What an exact solver finds in this time; None where there is none that takes the graph."""
+    solver = prover(problem, graph)
+    if solver is None:
         return None
     try:
-        return solve_exact(problem, graph, time_limit_s=limit_s)
-    except InputError:
+        result = solver.prove(problem, graph, time_limit_s=limit_s)
+    except InputError:  # weights that it cannot take
         return None
+    reason = f"proven optimal by {solver.name}"
+    return as_solution(problem, graph, result, found_by=solver.name, seed=seed, reason=reason)
 
 
-def _as_solution(problem: Problem, graph: Graph, seed: int, result: ExactResult) -> Solution:
-    name = "clique search" if _is_for_clique_search(problem.name, graph) else CpSat.name
-    energy = -result.objective if problem.sense == "max" else result.objective
-    seconds = {"load": 0.0, "sample": result.seconds, "decode": 0.0}
-    states: np.ndarray[tuple[int, int], np.dtype[np.bool_]] = result.chosen[:, None]
-    return Solution(
-        *(problem.name, graph, result.chosen, states, [energy], [result.objective], name, seed, seconds), optimal=True
-    )
+def prover(problem: Problem, graph: Graph) -> ExactMethod | None:
+    """The exact solver for a graph, if one is installed."""
+    weighted = graph.node_weights is not None and problem.uses_node_weights
+    for method in EXACT:
+        if (
+            method.solves(problem)
+            and not method.missing()
+            and not (weighted and not method.takes_node_weights(problem))
+        ):
+            return method
+    return None
+
+
+def is_small(problem: Problem, graph: Graph) -> bool:
+    """Whether a proof can be expected to take about a second."""
+    limit = problem.proof_nodes
+    if isinstance(problem, MaximumClique) and graph.node_weights is not None:
+        limit = min(limit, WEIGHTED_CLIQUE_NODES)
+    return graph.num_nodes <= limit and graph.num_edges <= EXACT_EDGES

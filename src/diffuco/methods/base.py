@@ -1,6 +1,6 @@
-"""What a method is: anything that takes a problem and graphs and gives one feasible `Solution` per graph.
+"""What a method is: anything that takes a problem and graphs and gives one `Solution` per graph.
 
-A method of one's own is a subclass of `Method`, or of `GraphByGraph` where graphs are solved one at a time; see
+A method of your own is a subclass of `Method`, or of `GraphByGraph` if it solves one graph at a time; see
 examples/custom_method.py.
 """
 
@@ -18,14 +18,14 @@ from diffuco.diffusion.decoding import conditional_expectation
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import make_batch
 from diffuco.graphs.graph import Graph
-from diffuco.problems import Problem, all_problems
-from diffuco.solution.result import Solution
 from diffuco.inference.solver import best_solutions
-
-ALL_PROBLEMS = tuple(problem.name for problem in all_problems())
+from diffuco.problems import Problem
+from diffuco.solution.result import Solution
 
 TimeLimit = Literal["used", "stops", "ignored"]
-"""What a method does with a time limit: search until it is over, stop at it unless done before, or take no notice."""
+"""What a method does with a time limit: search until it is over, stop at it unless done before, or ignore it."""
+OnSolved = Callable[[int], None]
+"""Is told how many more graphs are solved."""
 
 
 class Method(ABC):
@@ -34,14 +34,18 @@ class Method(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     """One line for `diffuco methods`."""
-    problems: ClassVar[tuple[str, ...]]
-    """Names of the problems it can solve."""
-    unweighted: ClassVar[tuple[str, ...]] = ()
-    """Those of which it cannot take node weights."""
     time_limit: ClassVar[TimeLimit] = "ignored"
 
+    def solves(self, problem: Problem) -> bool:
+        """Whether the method can solve a problem; by default it can solve any."""
+        return True
+
+    def takes_node_weights(self, problem: Problem) -> bool:
+        """Whether the method can take node weights where the problem knows them."""
+        return True
+
     def missing(self) -> str | None:
-        """What has to be installed first and how; None where the method is ready."""
+        """What has to be installed first, and how; None where the method is ready."""
         return None
 
     @abstractmethod
@@ -53,13 +57,13 @@ class Method(ABC):
         seed: int = 0,
         device: torch.device | str = "cpu",
         time_limit_s: float | None = None,
-        on_solved: Callable[[int], None] | None = None,
+        on_solved: OnSolved | None = None,
     ) -> list[Solution]:
-        """Solve graphs, in the order given; every solution is feasible.
+        """Solve graphs, in the order given.
 
-        `time_limit_s` is meant per graph, a batch may take the sum of its graphs' limits; None is the method's own
-        choice. The same seed gives the same result unless a time limit cuts the search. `device` is for methods that
-        calculate with tensors. `on_solved` is told how many graphs are done.
+        `time_limit_s` is per graph; a batch may take the sum of its graphs' limits, and None leaves the time to the
+        method. The same seed gives the same result unless a time limit cuts the search. `device` is for methods that
+        calculate with tensors.
         """
 
 
@@ -96,7 +100,7 @@ class GraphByGraph(Method):
 
     @abstractmethod
     def search(self, problem: Problem, graph: Graph, seed: int, deadline: Deadline) -> NDArray[np.bool_]:
-        """Feasible states of one graph that has nodes: [num_nodes], or [num_nodes, S] of which the best is kept."""
+        """States of one graph that has nodes: [num_nodes], or [num_nodes, S] of which the best is kept."""
 
     def solve(
         self,
@@ -106,24 +110,28 @@ class GraphByGraph(Method):
         seed: int = 0,
         device: torch.device | str = "cpu",
         time_limit_s: float | None = None,
-        on_solved: Callable[[int], None] | None = None,
+        on_solved: OnSolved | None = None,
     ) -> list[Solution]:
         """Search every graph in turn."""
         solutions: list[Solution] = []
         for graph in graphs:
-            if problem.name in self.unweighted and graph.node_weights is not None:
+            if graph.node_weights is not None and problem.uses_node_weights and not self.takes_node_weights(problem):
                 name = graph.name or "the graph"
-                raise InputError(f"{self.name} takes no node weights for {problem.name}, {name} has some; try anneal")
-            deadline = Deadline.after(time_limit_s)
-            found = np.zeros((0, 1), dtype=np.bool_)
-            if graph.num_nodes:
-                found = self.search(problem, graph, seed, deadline)
-            seconds = {"load": 0.0, "sample": deadline.elapsed_s, "decode": 0.0}
-            states = torch.from_numpy(found[:, None] if found.ndim == 1 else found).float()
-            solutions += best_solutions(self.name, problem, [graph], make_batch([graph]), states, seed, seconds)
+                raise InputError(f"{self.name} takes no node weights for {problem}, {name} has some; try anneal")
+            solutions.append(self.solve_one(problem, graph, seed, Deadline.after(time_limit_s)))
             if on_solved:
-                on_solved(len(solutions))
+                on_solved(1)
         return solutions
+
+    def solve_one(self, problem: Problem, graph: Graph, seed: int, deadline: Deadline) -> Solution:
+        """The best of the states that the search finds."""
+        found = self.search(problem, graph, seed, deadline) if graph.num_nodes else np.zeros((0, 1), dtype=np.bool_)
+        states = torch.from_numpy(found[:, None] if found.ndim == 1 else found).float()
+        seconds = {"load": 0.0, "sample": deadline.elapsed_s, "decode": 0.0}
+        (solution,) = best_solutions(
+            problem, [graph], make_batch([graph]), states, found_by=self.name, seed=seed, seconds=seconds
+        )
+        return solution
 
 
 def repair(problem: Problem, graph: Graph, states: NDArray[np.bool_]) -> NDArray[np.bool_]:

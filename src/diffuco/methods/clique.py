@@ -6,34 +6,45 @@ take milliseconds where CP-SAT, which needs a constraint per missing edge, takes
 """
 
 import time
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from diffuco.methods.exact import ExactResult
 from diffuco.graphs.graph import Graph
-from diffuco.solution.verification import verify
+from diffuco.methods.exact import ExactMethod, ExactResult
+from diffuco.problems import MaximumClique, Problem
 
 
-def largest_clique(graph: Graph, *, time_limit_s: float = 60.0) -> ExactResult:
-    """Search for a maximum clique until it is proven or the time is up; node weights do not count.
+class CliqueSearch(ExactMethod):
+    """Stops when the largest clique is proven."""
 
-    >>> house = Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0), (0, 4), (1, 4)])
-    >>> result = largest_clique(house)
-    >>> result.objective, result.proven, result.chosen.nonzero()[0].tolist()
-    (3.0, True, [0, 1, 4])
-    """
-    started = time.perf_counter()
-    # Nodes of high degree get the low bits, which are coloured first.
-    nodes = np.argsort(-graph.degrees, kind="stable")
-    best, bound = _search(_adjacency(graph, nodes), started + time_limit_s)
-    chosen = np.zeros(graph.num_nodes, dtype=np.bool_)
-    chosen[nodes[best]] = True
-    verdict = verify("max-clique", replace(graph, node_weights=None), chosen)
-    assert verdict.feasible, "the nodes found are no clique"
-    proven = bound == verdict.objective
-    return ExactResult(verdict.objective, float(bound), proven, chosen, time.perf_counter() - started)
+    name = "clique-search"
+    summary = "exact: branch and bound for cliques, 60 s a graph unless told otherwise"
+
+    def solves(self, problem: Problem) -> bool:
+        """Cliques."""
+        return isinstance(problem, MaximumClique)
+
+    def takes_node_weights(self, problem: Problem) -> bool:
+        """It counts nodes."""
+        return False
+
+    def prove(self, problem: Problem, graph: Graph, *, time_limit_s: float, seed: int = 0) -> ExactResult:
+        """Search until the largest clique is proven or the time is up.
+
+        >>> house = Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0), (0, 4), (1, 4)])
+        >>> result = CliqueSearch().prove(MaximumClique(), house, time_limit_s=10)
+        >>> result.objective, result.proven, result.chosen.nonzero()[0].tolist()
+        (3.0, True, [0, 1, 4])
+        """
+        started = time.perf_counter()
+        # Nodes of high degree get the low bits, which are coloured first.
+        nodes = np.argsort(-graph.degrees, kind="stable")
+        best, bound = _search(_adjacency(graph, nodes), started + time_limit_s)
+        chosen = np.zeros(graph.num_nodes, dtype=np.bool_)
+        chosen[nodes[best]] = True
+        objective = problem.check(graph, chosen).objective
+        return ExactResult(objective, float(bound), bound == len(best), chosen, time.perf_counter() - started)
 
 
 class _Branches(NamedTuple):

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from diffuco.methods.base import Deadline, GraphByGraph, repair
-from diffuco.methods.linear_model import pairs_without_edge
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import SparseBatch
 from diffuco.graphs.graph import Graph
+from diffuco.methods.base import Deadline, GraphByGraph, repair
 from diffuco.problems import Problem, QuadraticForm
+from diffuco.problems.linear_model import pairs_without_edge
 
-QUADRATIC_PROBLEMS = ("mis", "mvc", "max-clique", "max-cut", "qubo")
 NUM_READS, NUM_SWEEPS = 30, 1000
 PROBE_SWEEPS = 10
 TABU_RESTARTS = 20
@@ -29,8 +28,11 @@ class SimulatedAnnealing(GraphByGraph):
 
     name = "sa"
     summary = "simulated annealing of dwave-samplers, 30 reads of 1,000 sweeps unless given a time limit"
-    problems = QUADRATIC_PROBLEMS
     time_limit = "used"
+
+    def solves(self, problem: Problem) -> bool:
+        """Problems with a quadratic energy."""
+        return problem.is_quadratic
 
     def missing(self) -> str | None:
         """dimod and dwave-samplers."""
@@ -70,8 +72,11 @@ class TabuSearch(GraphByGraph):
 
     name = "tabu"
     summary = "tabu search of dwave-samplers, 20 restarts unless given a time limit"
-    problems = QUADRATIC_PROBLEMS
     time_limit = "used"
+
+    def solves(self, problem: Problem) -> bool:
+        """Problems with a quadratic energy."""
+        return problem.is_quadratic
 
     def missing(self) -> str | None:
         """dimod and dwave-samplers."""

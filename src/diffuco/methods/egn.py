@@ -5,16 +5,16 @@ EGN-Anneal the free energy at a falling temperature; recipes `*-egn` and `*-egn-
 the folder `models` of the source.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 
-from diffuco.methods.base import Method
 from diffuco.graphs.graph import Graph
-from diffuco.pretrained import FIND_BASELINES, choose_model, model_files
+from diffuco.methods.base import Method, OnSolved
+from diffuco.methods.model import solver_with
+from diffuco.pretrained import FIND_BASELINES, choose_model, list_models
 from diffuco.problems import Problem
 from diffuco.solution.result import Solution
-from diffuco.inference.solver import Solver
 
 NUM_SAMPLES = 8
 
@@ -24,13 +24,17 @@ class Egn(Method):
 
     name = "egn"
     summary = "a network that decides in one step, trained without annealing; best of 8"
-    problems = ("mis", "mvc", "max-clique", "max-cut", "mds")
 
     def missing(self) -> str | None:
         """Its models, which are not in the package."""
-        if any(name.endswith(f"-{self.name}") for name in model_files()):
-            return None
-        return f"its models; {FIND_BASELINES}"
+        return None if self._trained_for() else f"its models; {FIND_BASELINES}"
+
+    def solves(self, problem: Problem) -> bool:
+        """The problems it was trained for; any, where its models are missing."""
+        return problem.name in (self._trained_for() or [problem.name])
+
+    def _trained_for(self) -> list[str]:
+        return [card["problem"] for card in list_models() if card["baseline"] == self.name]
 
     def solve(
         self,
@@ -40,11 +44,11 @@ class Egn(Method):
         seed: int = 0,
         device: torch.device | str = "cpu",
         time_limit_s: float | None = None,
-        on_solved: Callable[[int], None] | None = None,
+        on_solved: OnSolved | None = None,
     ) -> list[Solution]:
         """Sample and decode."""
-        model = choose_model(problem.name, graphs, baseline=self.name).name
-        solver = Solver(problem.name, model, device=str(device))
+        model = choose_model(problem, graphs, baseline=self.name).name
+        solver = solver_with(problem, model, device)
         return solver.solve(graphs, samples=NUM_SAMPLES, step_factor=1, refine=0, seed=seed, on_solved=on_solved)
 
 

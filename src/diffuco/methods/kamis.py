@@ -13,11 +13,11 @@ from shutil import which
 import numpy as np
 from numpy.typing import NDArray
 
-from diffuco.methods.base import Deadline, GraphByGraph, repair
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.formats import write_graph
 from diffuco.graphs.graph import Graph
-from diffuco.problems import Problem, get_problem
+from diffuco.methods.base import Deadline, GraphByGraph, repair
+from diffuco.problems import MaximumIndependentSet, MinimumVertexCover, Problem
 
 DEFAULT_LIMIT_S = 10.0
 
@@ -27,9 +27,15 @@ class Kamis(GraphByGraph):
 
     name = "kamis"
     summary = "KaMIS: reductions and evolutionary search, 10 s a graph unless told otherwise"
-    problems = ("mis", "mvc")
-    unweighted = problems
     time_limit = "stops"
+
+    def solves(self, problem: Problem) -> bool:
+        """Independent sets, and the covers that they leave."""
+        return isinstance(problem, MaximumIndependentSet | MinimumVertexCover)
+
+    def takes_node_weights(self, problem: Problem) -> bool:
+        """It counts nodes."""
+        return False
 
     def missing(self) -> str | None:
         """The Python package or the program."""
@@ -46,8 +52,8 @@ class Kamis(GraphByGraph):
             found = _run_program(graph, seed, limit_s)
         else:
             found = _call_package(graph, seed, limit_s)
-        found = repair(get_problem("mis"), graph, found[:, None])
-        return found if problem.name == "mis" else ~found
+        found = repair(MaximumIndependentSet(), graph, found[:, None])
+        return found if isinstance(problem, MaximumIndependentSet) else ~found
 
 
 def _call_package(graph: Graph, seed: int, limit_s: float) -> NDArray[np.bool_]:

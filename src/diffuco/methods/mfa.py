@@ -9,11 +9,11 @@ Legend: N rows, S starts per graph.
 import torch
 from torch import Tensor
 
-from diffuco.methods.base import ALL_PROBLEMS, Deadline
-from diffuco.methods.annealer import BatchedMethod
 from diffuco.graphs.batch import Batch
-from diffuco.problems import Problem
 from diffuco.inference.refinement import weight_scale
+from diffuco.methods.annealer import Annealer
+from diffuco.methods.base import Deadline
+from diffuco.problems import Problem
 
 NUM_STARTS = 8
 NUM_STEPS = 300
@@ -23,12 +23,11 @@ STEP_SIZE = 0.5
 MAX_LOGIT = 15.0
 
 
-class MeanFieldAnnealing(BatchedMethod):
+class MeanFieldAnnealing(Annealer):
     """Eight random starts of 300 steps, at a temperature that falls geometrically; a time limit ends it early."""
 
     name = "mfa"
     summary = "mean-field annealing, then Conditional Expectation"
-    problems = ALL_PROBLEMS
     time_limit = "stops"
 
     def num_columns(self, problem: Problem) -> int:

@@ -1,28 +1,31 @@
-"""A trained model as a method: what others are compared with, and what `auto` takes where its samples pay.
+"""A trained model as a method: `diffuco` samples, decodes and refines; `diffuco-ce` is the paper's method alone.
 
 Legend: N rows, S chains per graph.
 """
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import ClassVar
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from diffuco.methods.anneal import NUM_CHAINS, anneal_until
-from diffuco.methods.base import ALL_PROBLEMS, Deadline, Method
-from diffuco.methods.annealer import BatchedMethod
 from diffuco.foundation.devices import finish
 from diffuco.graphs.batch import Batch
+from diffuco.graphs.batch.by_size import in_order, rows_per_batch
 from diffuco.graphs.graph import Graph
-from diffuco.graphs.batch.by_size import rows_per_batch
-from diffuco.problems import Problem
 from diffuco.inference.refinement import schedule_for_samples
+from diffuco.inference.sampler import OnStep
+from diffuco.inference.solver import Model, SampleOptions, Solver, draw_solutions, shared_solver
+from diffuco.methods.anneal import NUM_CHAINS, anneal_until
+from diffuco.methods.annealer import Annealer
+from diffuco.methods.base import Deadline, Method, OnSolved
+from diffuco.model.checkpoint import Checkpoint
+from diffuco.pretrained import choose_models, has_model, is_known
+from diffuco.problems import Problem
 from diffuco.solution.result import Solution
-from diffuco.inference.solver import Solver, draw_solutions
 
 MANY_SAMPLES = (32, 8)
 """Samples a graph, the first of these for which there is time; else one."""
@@ -30,20 +33,23 @@ SHARE_FOR_SAMPLES = 0.3
 """Of the time that is left after the first sample; annealing from them gets the rest."""
 
 
-class ModelMethod(BatchedMethod):
-    """A trained model: 8 samples, refined; given a time limit, 32 chains from samples and as many sweeps as fit."""
+@dataclass(frozen=True)
+class ModelMethod(Method):
+    """A trained model: samples, refined. Given a time limit, 32 chains from samples and as many sweeps as fit."""
 
-    name: ClassVar[str] = "diffuco"
-    summary: ClassVar[str] = "samples of a trained model, decoded and refined"
-    problems: ClassVar[tuple[str, ...]] = ALL_PROBLEMS
+    name = "diffuco"
+    summary = "samples of a trained model, decoded and refined"
     time_limit = "used"
 
-    def __init__(self, solver: Solver) -> None:
-        self.solver = solver
+    model: Model | None = None
+    """None: the shipped model that is closest to each graph."""
+    options: SampleOptions = field(default_factory=SampleOptions)
+    on_step: OnStep | None = None
+    """Sees each batch after every reverse step, without a time limit; what it raises ends the solve."""
 
-    def num_columns(self, problem: Problem) -> int:
-        """Chains per graph."""
-        return NUM_CHAINS
+    def solves(self, problem: Problem) -> bool:
+        """Any problem with the model for it; without one, those of the shipped models."""
+        return self.model is not None or has_model(problem)
 
     def solve(
         self,
@@ -53,15 +59,58 @@ class ModelMethod(BatchedMethod):
         seed: int = 0,
         device: torch.device | str = "cpu",
         time_limit_s: float | None = None,
-        on_solved: Callable[[int], None] | None = None,
+        on_solved: OnSolved | None = None,
     ) -> list[Solution]:
-        """As `diffuco solve --model` does, or until the time is over."""
-        if time_limit_s is None:
-            return self.solver.solve(graphs, seed=seed, on_solved=on_solved)
-        found = super().solve(
-            problem, graphs, seed=seed, device=self.solver.device, time_limit_s=time_limit_s, on_solved=on_solved
-        )
-        return [replace(solution, model=self.solver.checkpoint.name) for solution in found]
+        """Sample with one model after the other, each for the graphs that it is closest to."""
+
+        def solve_some(solver: Solver, reason: str, positions: list[int]) -> list[Solution]:
+            chosen = [graphs[position] for position in positions]
+            if time_limit_s is None:
+                told: dict[str, Any] = {"reason": reason, "on_solved": on_solved, "on_step": self.on_step}
+                return solver.solve(chosen, seed=seed, **asdict(self.options), **told)
+            refiner = AnnealedSamples(solver, reason)
+            return refiner.solve(
+                problem, chosen, seed=seed, device=device, time_limit_s=time_limit_s, on_solved=on_solved
+            )
+
+        plan = self.plan(problem, graphs, device)
+        return in_order((positions, solve_some(solver, reason, positions)) for solver, reason, positions in plan)
+
+    def plan(
+        self, problem: Problem, graphs: Sequence[Graph], device: torch.device | str
+    ) -> Iterator[tuple[Solver, str, list[int]]]:
+        """Solvers, why each was chosen, and the positions of the graphs it is for."""
+        if self.model is not None or not graphs:
+            yield solver_with(problem, self.model, device), "", list(range(len(graphs)))
+            return
+        choices = choose_models(problem, graphs)
+        for choice in dict.fromkeys(choices):
+            positions = [position for position, other in enumerate(choices) if other == choice]
+            yield solver_with(problem, choice.name, device), f"model {choice.name}, {choice.reason}", positions
+
+
+def solver_with(problem: Problem, model: Model | None, device: torch.device | str) -> Solver:
+    """A solver with a model; shipped and loaded models are kept for the next call, files may change until then."""
+    if isinstance(model, Checkpoint) or (model is not None and is_known(model)):
+        return shared_solver(problem, model, str(device))
+    return Solver(problem, model, device=str(device))
+
+
+@dataclass(frozen=True)
+class AnnealedSamples(Annealer):
+    """Chains that start from samples of a model and anneal until the time is over."""
+
+    solver: Solver
+    reason: str
+
+    @property
+    def found_by(self) -> str:
+        """The model."""
+        return self.solver.checkpoint.name
+
+    def num_columns(self, problem: Problem) -> int:
+        """Chains per graph."""
+        return NUM_CHAINS
 
     def anneal(self, problem: Problem, batch: Batch, generator: torch.Generator, deadline: Deadline) -> Tensor:
         """The best state of each chain, starting from samples; where there are fewer, several start from the same."""
@@ -79,13 +128,12 @@ class ModelMethod(BatchedMethod):
         return anneal_until(deadline, problem, batch, lambda: states, temperature, generator)
 
     def _draw(self, problem: Problem, batch: Batch, count: int, seeds: np.random.Generator) -> Tensor:
-        at_once = max(1, rows_per_batch(batch.device) // max(1, batch.num_rows))
         states, _ = draw_solutions(
             self.solver.sampler,
             problem,
             batch,
             num_samples=count,
-            samples_at_once=at_once,
+            samples_at_once=max(1, rows_per_batch(batch.device) // max(1, batch.num_rows)),
             step_factor=3,
             token_size=1,
             seeds=seeds,
@@ -93,16 +141,12 @@ class ModelMethod(BatchedMethod):
         return states
 
 
-class PlainModelMethod(Method):
+@dataclass(frozen=True)
+class PlainModelMethod(ModelMethod):
     """The paper's method, samples and Conditional Expectation: twice as many in every round until the time is over."""
 
-    name: ClassVar[str] = "diffuco-ce"
-    summary: ClassVar[str] = "samples of a trained model, decoded by Conditional Expectation"
-    problems: ClassVar[tuple[str, ...]] = ALL_PROBLEMS
-    time_limit = "used"
-
-    def __init__(self, solver: Solver) -> None:
-        self.solver = solver
+    name = "diffuco-ce"
+    summary = "samples of a trained model, decoded by Conditional Expectation"
 
     def solve(
         self,
@@ -112,22 +156,28 @@ class PlainModelMethod(Method):
         seed: int = 0,
         device: torch.device | str = "cpu",
         time_limit_s: float | None = None,
-        on_solved: Callable[[int], None] | None = None,
+        on_solved: OnSolved | None = None,
     ) -> list[Solution]:
         """Rounds of 1, 2, 4, ... samples of all graphs, the best is kept; one round of 8 without a time limit."""
+
+        def draw(samples: int, seed: int) -> list[Solution]:
+            plain = ModelMethod(self.model, SampleOptions(samples=samples, refine=0))
+            return plain.solve(problem, graphs, seed=seed, device=device)
+
         deadline = Deadline.after(None if time_limit_s is None else time_limit_s * len(graphs))
         samples = 8 if time_limit_s is None else 1
-        best = self.solver.solve(graphs, samples=samples, refine=0, seed=seed, on_solved=on_solved)
+        best = draw(samples, seed)
         # A round of twice the samples takes at most twice the time.
         round_s = 2 * deadline.elapsed_s
         while time_limit_s is not None and round_s < deadline.remaining_s:
             samples, seed, before = 2 * samples, seed + 1, deadline.elapsed_s
-            found = self.solver.solve(graphs, samples=samples, refine=0, seed=seed, on_solved=on_solved)
-            best = [min(pair, key=kept_energy) for pair in zip(best, found, strict=True)]
+            best = [min(pair, key=kept_energy) for pair in zip(best, draw(samples, seed), strict=True)]
             round_s = 2 * (deadline.elapsed_s - before)
+        if on_solved:
+            on_solved(len(graphs))
         return best
 
 
 def kept_energy(solution: Solution) -> float:
-    """Of the sample that was kept: that of a feasible solution is its objective with the problem's sign."""
+    """Energy of the sample that was kept: that of a feasible solution is its objective with the problem's sign."""
     return min(solution.energies)

@@ -1,15 +1,39 @@
 """The approximation algorithms of networkx as a method (the extra `networkx`)."""
 
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from diffuco.methods.base import Deadline, GraphByGraph
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.graph import Graph
-from diffuco.problems import Problem
+from diffuco.methods.base import Deadline, GraphByGraph
+from diffuco.problems import (
+    MaximumClique,
+    MaximumCut,
+    MaximumIndependentSet,
+    MinimumDominatingSet,
+    MinimumVertexCover,
+    Problem,
+)
+
+
+def _approximation() -> Any:
+    from networkx.algorithms import approximation
+
+    return approximation
+
+
+FUNCTIONS: dict[type[Problem], Callable[[Any, int], set[int]]] = {
+    MaximumIndependentSet: lambda source, seed: _approximation().maximum_independent_set(source),
+    MinimumVertexCover: lambda source, seed: _approximation().min_weighted_vertex_cover(source, weight="weight"),
+    MaximumClique: lambda source, seed: _approximation().max_clique(source),
+    MinimumDominatingSet: lambda source, seed: _approximation().min_weighted_dominating_set(source, weight="weight"),
+    MaximumCut: lambda source, seed: _approximation().one_exchange(source, weight="weight", seed=seed)[1][0],
+}
+"""The function of networkx for a problem; what it returns are nodes."""
 
 
 class Networkx(GraphByGraph):
@@ -17,8 +41,14 @@ class Networkx(GraphByGraph):
 
     name = "networkx"
     summary = "the approximation algorithms of networkx"
-    problems = ("mis", "mvc", "max-clique", "max-cut", "mds")
-    unweighted = ("mis", "max-clique")
+
+    def solves(self, problem: Problem) -> bool:
+        """The problems that networkx has a function for."""
+        return isinstance(problem, tuple(FUNCTIONS))
+
+    def takes_node_weights(self, problem: Problem) -> bool:
+        """Only covers and dominating sets are weighed."""
+        return isinstance(problem, MinimumVertexCover | MinimumDominatingSet)
 
     def missing(self) -> str | None:
         """networkx itself."""
@@ -36,25 +66,8 @@ class Networkx(GraphByGraph):
             networkx.set_node_attributes(source, dict(enumerate(graph.node_weights.tolist())), "weight")
         chosen = np.zeros(graph.num_nodes, dtype=np.bool_)
         try:
-            nodes = _approximate(problem.name, source, seed)
+            nodes = FUNCTIONS[type(problem)](source, seed)
         except RecursionError:
             raise InputError(f"networkx's {problem.name} recurses too deep on {graph}; try greedy") from None
         chosen[np.array(sorted(nodes), dtype=np.int64)] = True
         return chosen
-
-
-def _approximate(problem: str, source: Any, seed: int) -> set[int]:
-    from networkx.algorithms import approximation
-
-    found: set[int]
-    if problem == "mis":
-        found = approximation.maximum_independent_set(source)
-    elif problem == "mvc":
-        found = approximation.min_weighted_vertex_cover(source, weight="weight")
-    elif problem == "max-clique":
-        found = approximation.max_clique(source)
-    elif problem == "mds":
-        found = approximation.min_weighted_dominating_set(source, weight="weight")
-    else:
-        _, (found, _) = approximation.one_exchange(source, weight="weight", seed=seed)
-    return found

@@ -3,25 +3,26 @@
 In each step every variable may flip, with probability sigmoid((gain_i - gain_(d)) / temperature), where gain_i is by
 how much flipping i alone would lower the energy and gain_(d) the d-th largest of them: the d most promising ones flip
 with probability 1/2 or more. The temperature falls linearly to 0, and each chain keeps the best state it has seen (Feng
-and Yang 2025). Conditional Expectation makes the last repairs.
+and Yang 2025). Each problem says how it is annealed (`Problem.annealing`). Conditional Expectation makes the last
+repairs.
 
 Legend: B graphs, N rows, S chains per graph.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from diffuco.methods.base import ALL_PROBLEMS, Deadline
-from diffuco.methods.annealer import BatchedMethod
 from diffuco.foundation.devices import finish
 from diffuco.graphs.batch import Batch, DenseBatch
+from diffuco.inference.refinement import weight_scale
+from diffuco.methods.annealer import Annealer
+from diffuco.methods.base import Deadline
 from diffuco.ops import triton_works
 from diffuco.problems import Problem, QuadraticForm
-from diffuco.inference.refinement import weight_scale
 
+NUM_CHAINS = 200
 MAX_ROWS = 2**24
 """Nodes times chains of one graph; a graph of more than 80,000 nodes gets fewer chains."""
 MIN_CHAINS = 8
@@ -31,55 +32,32 @@ NODES_PER_FLIP = 4
 """d is at most a graph's nodes over this, as otherwise small graphs would flip as a whole."""
 
 
-@dataclass(frozen=True)
-class Schedule:
-    """How a problem is annealed; chains and d are those of the authors where they report the problem."""
-
-    num_chains: int
-    num_steps: int
-    num_flips: int
-    """d: about how many variables of a graph flip in a step."""
-    temperature: float
-    """At the start, in units of the energy; for problems with weights, of a typical weight."""
-
-
-SCHEDULES = {
-    "mis": Schedule(200, 1000, 5, 0.1),
-    "mvc": Schedule(200, 1000, 5, 0.1),
-    "max-clique": Schedule(200, 300, 2, 0.1),
-    "max-cut": Schedule(200, 500, 20, 3.0),
-    "mds": Schedule(200, 500, 5, 0.3),
-    "qubo": Schedule(200, 500, 5, 1.0),
-}
-
-
-class ParallelAnnealing(BatchedMethod):
+class ParallelAnnealing(Annealer):
     """200 chains of 300 to 1,000 steps; given a time limit, as many as fit while the temperature falls over it."""
 
     name = "rlsa"
     summary = "parallel annealing on CPU or GPU, 200 chains of 300 to 1,000 steps unless given a time limit"
-    problems = ALL_PROBLEMS
     time_limit = "used"
 
     def num_columns(self, problem: Problem) -> int:
         """Chains per graph."""
-        return SCHEDULES[problem.name].num_chains
+        return NUM_CHAINS
 
     def anneal(self, problem: Problem, batch: Batch, generator: torch.Generator, deadline: Deadline) -> Tensor:
         """The best state that each chain has seen, starting from coin flips. [N, S]."""
-        schedule = SCHEDULES[problem.name]
-        num_chains = min(schedule.num_chains, max(MIN_CHAINS, MAX_ROWS // max(1, batch.num_rows)))
-        temperatures = schedule.temperature * weight_scale(problem, batch).float()  # [B]
+        schedule = problem.annealing
+        num_chains = min(NUM_CHAINS, max(MIN_CHAINS, MAX_ROWS // max(1, batch.num_rows)))
+        temperatures = schedule.parallel_temperature * weight_scale(problem, batch).float()  # [B]
 
         def uniform() -> Tensor:
             return torch.rand(batch.num_rows, num_chains, generator=generator, device=batch.device)
 
         x = (uniform() < 0.5).float()
         chains = Chains(x, x.clone(), batch.graph_sum(x[:, :1]).expand(-1, num_chains) + torch.inf)
-        ranks = (batch.sizes // NODES_PER_FLIP).clamp(1, schedule.num_flips)
+        ranks = (batch.sizes // NODES_PER_FLIP).clamp(1, schedule.parallel_flips)
         take = take_step_in_one_kernel if _fits_kernel(batch) else take_step
         step = 0
-        while (progress := _progress(step, schedule.num_steps, deadline, batch.device)) < 1:
+        while (progress := _progress(step, schedule.parallel_steps, deadline, batch.device)) < 1:
             field = problem.local_field(batch, chains.x)
             cooled = temperatures * (1 - progress)
             chains = take(problem, batch, chains, field, uniform(), cooled, ranks)

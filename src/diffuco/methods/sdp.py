@@ -11,9 +11,9 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from diffuco.methods.base import Deadline, GraphByGraph
 from diffuco.graphs.graph import Graph
-from diffuco.problems import Problem
+from diffuco.methods.base import Deadline, GraphByGraph
+from diffuco.problems import MaximumCut, Problem
 
 NUM_PLANES = 100
 MAX_ROUNDS = 5000
@@ -30,8 +30,11 @@ class GoemansWilliamson(GraphByGraph):
 
     name = "sdp"
     summary = "Goemans-Williamson: semidefinite relaxation, best of 100 hyperplanes"
-    problems = ("max-cut",)
     time_limit = "stops"
+
+    def solves(self, problem: Problem) -> bool:
+        """Cuts."""
+        return isinstance(problem, MaximumCut)
 
     def search(self, problem: Problem, graph: Graph, seed: int, deadline: Deadline) -> NDArray[np.bool_]:
         """Relax, then cut by hyperplanes; every column is one."""

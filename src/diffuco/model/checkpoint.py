@@ -24,7 +24,7 @@ CONFIG, WEIGHTS = "config.json", "model.safetensors"
 """The files of a folder."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Checkpoint:
     """A network and the card it came with."""
 

@@ -15,8 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from diffuco.ops.compilation import compiled
 from diffuco.ops.adjacency import CoverCosts, CsrAdjacency
+from diffuco.ops.compilation import compiled
 from diffuco.ops.threads import on_all_threads
 from diffuco.ops.torch_decode import SMALLEST_FREE, TIE, fixed_point_scale
 

@@ -18,8 +18,7 @@ from diffuco.foundation.errors import InputError
 from diffuco.graphs.graph import Graph
 from diffuco.graphs.statistics import GraphStatistics, describe
 from diffuco.model.checkpoint import Checkpoint, load_checkpoint, read_card, save_folder
-from diffuco.pretrained.cards import grown_from, is_baseline
-from diffuco.problems import get_problem, without_ignored_weights
+from diffuco.problems import Problem, get_problem, without_ignored_weights
 
 FOLDER = Path(__file__).parent
 """Of the models in the package."""
@@ -35,10 +34,27 @@ LIKE_FACTOR = 2.0
 def list_models() -> list[dict[str, Any]]:
     """The cards of all models known by name: name, problem, what they were trained on, how well they do.
 
+    `baseline` of a card is `egn` or `egn-anneal` for a model that decides in one step, else None. `grown_from` names
+    the model with fewer steps that a model grew from, else it is None.
+
     >>> [card["name"] for card in list_models() if card["problem"] == "qubo"]
     ['qubo-random']
     """
-    return [read_card(path) for path in model_files().values()]
+    cards = {name: read_card(path) for name, path in model_files().items()}
+    return [card | {"baseline": _baseline(card), "grown_from": _grown_from(card, cards)} for card in cards.values()]
+
+
+def _baseline(card: dict[str, Any]) -> str | None:
+    """The baseline that a model is: one with a single step, trained at a falling temperature or at zero."""
+    if card["model"]["num_steps"] > 1:
+        return None
+    return "egn-anneal" if card.get("training", {}).get("start_temperature") else "egn"
+
+
+def _grown_from(card: dict[str, Any], cards: dict[str, dict[str, Any]]) -> str | None:
+    """The model that a training started from, if that had fewer steps."""
+    start = card.get("training", {}).get("start_from")
+    return start if start in cards and cards[start]["model"]["num_steps"] < card["model"]["num_steps"] else None
 
 
 def model_files() -> dict[str, Path]:
@@ -46,6 +62,16 @@ def model_files() -> dict[str, Path]:
     folders = (Path(os.environ.get("DIFFUCO_MODELS") or FURTHER), FOLDER)
     found = {path.stem: path for folder in folders for path in folder.glob("*.safetensors")}
     return {name: found[name] for name in sorted(found)}
+
+
+def is_known(model: str | Path) -> bool:
+    """Whether this is the name of a model, not a path."""
+    return str(model) in model_files()
+
+
+def has_model(problem: Problem) -> bool:
+    """Whether a model for this problem is known by name."""
+    return any(card["problem"] == problem.name for card in list_models())
 
 
 def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> Checkpoint:
@@ -61,8 +87,8 @@ def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> 
         return replace(load_checkpoint(Path(name_or_path), device), name=str(name_or_path))
     close = difflib.get_close_matches(str(name_or_path), known, n=1)
     hint = f"did you mean '{close[0]}'?" if close else "give a path or a name that `diffuco models` lists"
-    if "-egn" in str(name_or_path) and not any("-egn" in name for name in known):
-        hint = FIND_BASELINES
+    if not (FURTHER.is_dir() or os.environ.get("DIFFUCO_MODELS")):
+        hint += f"; for baselines, {FIND_BASELINES}"
     raise InputError(f"unknown model '{name_or_path}'; {hint}")
 
 
@@ -88,7 +114,7 @@ class Choice(NamedTuple):
 
 
 def choose_model(
-    problem: str,
+    problem: str | Problem,
     graphs: Sequence[Graph] = (),
     *,
     baseline: str | None = None,
@@ -105,7 +131,7 @@ def choose_model(
     return _choose(problem, _cards(problem, baseline, cards), graphs)
 
 
-def choose_models(problem: str, graphs: Sequence[Graph]) -> list[Choice]:
+def choose_models(problem: str | Problem, graphs: Sequence[Graph]) -> list[Choice]:
     """The shipped model for each of the graphs.
 
     >>> [choice.is_alike for choice in choose_models("mds", [Graph.from_edges([(0, 1), (1, 2)])])]
@@ -115,30 +141,28 @@ def choose_models(problem: str, graphs: Sequence[Graph]) -> list[Choice]:
     return [_choose(problem, cards, [graph]) for graph in graphs]
 
 
-def default_model(problem: str) -> str:
+def default_model(problem: str | Problem) -> str:
     """Name of the shipped model for a problem and graphs not known yet."""
     return choose_model(problem).name
 
 
 def _cards(
-    problem: str, baseline: str | None = None, known: Sequence[dict[str, Any]] | None = None
+    problem: str | Problem, baseline: str | None = None, known: Sequence[dict[str, Any]] | None = None
 ) -> list[dict[str, Any]]:
-    def is_asked_for(card: dict[str, Any]) -> bool:
-        name: str = card["name"]
-        # Of models that grew, the one they grew from is faster: they are for those who name them.
-        return not (is_baseline(card) or grown_from(card)) if baseline is None else name.endswith(f"-{baseline}")
-
+    # Models that grew are for those who name them: the ones they grew from are faster.
     cards = [
         card
         for card in (list_models() if known is None else known)
-        if card["problem"] == problem and is_asked_for(card)
+        if card["problem"] == str(problem)
+        and card["baseline"] == baseline
+        and not (card["grown_from"] and not baseline)
     ]
     if not cards:
-        raise InputError(f"no shipped model solves '{problem}'; train one and give it with --model")
+        raise InputError(f"no shipped model solves '{problem}'; train one and give it as the model")
     return cards
 
 
-def _choose(problem: str, cards: list[dict[str, Any]], graphs: Sequence[Graph]) -> Choice:
+def _choose(problem: str | Problem, cards: list[dict[str, Any]], graphs: Sequence[Graph]) -> Choice:
     with_edges = [graph for graph in graphs if graph.num_edges]
     yours = describe(with_edges) if with_edges else None
     if yours is None or not all("graphs" in card for card in cards):
@@ -148,11 +172,11 @@ def _choose(problem: str, cards: list[dict[str, Any]], graphs: Sequence[Graph]) 
     # Weights that a network does not see make its samples those of another problem.
     sees_all = all(_sees_weights(card, problem, graph) for graph in with_edges)
     is_alike = _distance(card, yours)[0] < math.log(LIKE_FACTOR) and sees_all
-    reason = f"of {len(cards)} defaults, it was trained on graphs most like these ({yours})"
+    reason = f"the closest of the {len(cards)} default models to graphs like this ({yours})"
     return Choice(card["name"], reason if len(cards) > 1 else f"the default for {problem}", is_alike)
 
 
-def _sees_weights(card: dict[str, Any], problem: str, graph: Graph) -> bool:
+def _sees_weights(card: dict[str, Any], problem: str | Problem, graph: Graph) -> bool:
     """Whether a network sees those weights of a graph that the problem knows."""
     known = without_ignored_weights(get_problem(problem), graph)
     is_unweighted = known.edge_weights is None and known.node_weights is None

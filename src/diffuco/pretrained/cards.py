@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from diffuco.foundation.errors import InputError
-from diffuco.graphs.datasets import get_dataset
 from diffuco.foundation.wording import counted, with_error
+from diffuco.graphs.datasets import get_dataset
 
 Card = dict[str, Any]
 """As `list_models` gives it. Training writes most of it; `experiments/ship_model.py` adds what is measured later:
@@ -55,18 +55,6 @@ def measured(card: Card) -> Measured | None:
     return Measured(float(np.mean(shares)), float(error), float(np.mean(best_shares)), len(records), is_gap=False)
 
 
-def is_baseline(card: Card) -> bool:
-    """Whether a model decides in one step, as EGN does: there to be compared with."""
-    return bool(card["model"]["num_steps"] == 1)
-
-
-def grown_from(card: Card) -> str | None:
-    """The model of the same graphs, with fewer steps, that a model has grown from; its own name ends in its steps."""
-    ending = f"-{card['model']['num_steps']}"
-    grew = card.get("training", {}).get("start_from") and card["name"].endswith(ending)
-    return card["name"].removesuffix(ending) if grew else None
-
-
 def trained_on(card: Card) -> str:
     """The training graphs in words."""
     name = card.get("dataset", "unknown graphs")
@@ -78,9 +66,9 @@ def trained_on(card: Card) -> str:
 
 def when_to_choose(card: Card) -> str:
     """For which graphs a model is the right one: those like the ones it has seen."""
-    if is_baseline(card):
+    if card["baseline"]:
         return "comparing: it decides in one step, as the baseline EGN does"
-    if start := grown_from(card):
+    if start := card["grown_from"]:
         return f"the graphs of {start}, where better samples are worth the time of {card['model']['num_steps']} steps"
     if "graphs" not in card:
         return "graphs like those"

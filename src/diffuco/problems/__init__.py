@@ -3,17 +3,21 @@
 import difflib
 
 from diffuco.foundation.errors import InputError
-from diffuco.problems.base import CoverForm, NodeSetProblem, Problem, QuadraticForm
+from diffuco.problems.base import Annealing, CoverForm, Problem, QuadraticForm, States, Verdict
+from diffuco.problems.linear_model import LinearModel
 from diffuco.problems.max_clique import MaximumClique
 from diffuco.problems.max_cut import MaximumCut
 from diffuco.problems.mds import MinimumDominatingSet
 from diffuco.problems.mis import MaximumIndependentSet
 from diffuco.problems.mvc import MinimumVertexCover
+from diffuco.problems.node_sets import NodeSetProblem
 from diffuco.problems.qubo import Qubo
 from diffuco.problems.weights import check_node_weights, check_weights, ignored_weights, without_ignored_weights
 
 __all__ = [
+    "Annealing",
     "CoverForm",
+    "LinearModel",
     "MaximumClique",
     "MaximumCut",
     "MaximumIndependentSet",
@@ -23,11 +27,14 @@ __all__ = [
     "Problem",
     "QuadraticForm",
     "Qubo",
+    "States",
+    "Verdict",
     "all_problems",
     "check_node_weights",
     "check_weights",
     "get_problem",
     "ignored_weights",
+    "is_shipped",
     "without_ignored_weights",
 ]
 
@@ -48,6 +55,11 @@ def all_problems() -> list[Problem]:
     ['mis', 'mvc', 'max-clique', 'max-cut', 'mds', 'qubo']
     """
     return [problem() for problem in _PROBLEMS]
+
+
+def is_shipped(problem: Problem) -> bool:
+    """Whether a problem is one of ours."""
+    return type(problem) in _PROBLEMS
 
 
 def get_problem(name: str | Problem, penalty: float | None = None) -> Problem:

@@ -1,18 +1,50 @@
 """What a problem is: an energy whose minima are the solutions, and what it means for users (Sec. 2.1, Table 2).
 
+An energy is all that a problem must state. Everything else here has a default that follows from it; a problem states
+more where that makes it checkable, faster or provable.
+
 Every energy is multilinear in X, so one function serves states and probabilities alike: for x in {0, 1} it is H(X), for
 x in [0, 1] it is exactly E[H(X)] under the mean-field distribution with these probabilities.
+
+Torch is imported where a tensor is made, so that checking a solution does not wait for it.
+
+Legend: B graphs, N rows (nodes of all graphs), S samples per graph.
 """
+
+from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
-from diffuco.graphs.batch import Batch
-from diffuco.ops.adjacency import CoverCosts
+from diffuco.graphs.graph import Graph
+from diffuco.problems.linear_model import LinearModel
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from diffuco.graphs.batch import Batch
+    from diffuco.ops.adjacency import CoverCosts
+
+States = NDArray[np.bool_]
+"""[num_nodes] which nodes of one graph are chosen."""
+
+
+class Verdict(NamedTuple):
+    """What a set of nodes is worth."""
+
+    objective: float
+    """What the user counts: the weight of a set or cut, or the value of a QUBO."""
+    violations: int
+    """Number of violated constraints."""
+
+    @property
+    def feasible(self) -> bool:
+        """Whether no constraint is violated."""
+        return self.violations == 0
 
 
 @dataclass(frozen=True)
@@ -26,7 +58,7 @@ class QuadraticForm:
     pair: float = 0.0
     """Coupling of every pair of nodes, adjacent or not."""
     edges: Batch | None = None
-    """Whose edge weights the w_ij are; None: they are 1."""
+    """The batch whose edge weights are the w_ij; None: every w_ij is 1."""
     unit: Tensor | None = None
     """[B], or None: 1."""
 
@@ -37,88 +69,118 @@ class CoverForm:
 
     penalty: float
     costs: CoverCosts | None = None
-    """What nodes cost, chosen and uncovered; None: 1."""
+    """What chosen and uncovered nodes cost; None: 1."""
     unit: Tensor | None = None
     """[B], or None: 1."""
 
 
 @dataclass(frozen=True)
+class Annealing:
+    """How annealers treat a problem; ours were chosen on validation graphs (docs/log.md)."""
+
+    temperature: float = 0.2
+    """Temperature of the first sweep, in units of the energy or, with weights, of a typical weight. It falls to 0."""
+    parallel_temperature: float = 0.3
+    """The same for `rlsa`, where all nodes may flip at once."""
+    parallel_steps: int = 500
+    """Steps of `rlsa`."""
+    parallel_flips: int = 5
+    """About how many nodes of a graph flip in a step of `rlsa`."""
+
+
+@dataclass(frozen=True)
 class Problem(ABC):
-    """A combinatorial problem on graphs; a member of the family states its energy and what it counts."""
+    """A combinatorial problem on graphs. A subclass is a frozen dataclass; only `name` and `energy` are required."""
 
     name: ClassVar[str]
-    title: ClassVar[str]
-    sense: ClassVar[Literal["min", "max"]]
+    title: ClassVar[str] = ""
+    """The name in full; the short one by default."""
+    noun: ClassVar[str] = "solution"
+    """What is found, such as "clique"."""
+    sense: ClassVar[Literal["min", "max"]] = "min"
+    """Whether users want a small or a large objective."""
     uses_edge_weights: ClassVar[bool] = False
-    """Whether edge weights of a graph change the answer."""
+    """Whether the edge weights of a graph change the answer."""
     uses_node_weights: ClassVar[bool] = False
-    """Whether node weights do."""
+    """Whether the node weights do."""
+    annealing: ClassVar[Annealing] = Annealing()
+    proof_nodes: ClassVar[int] = 40
+    """Largest graphs on which the method `auto` tries a proof: a little more than what mostly takes a second."""
+    marked_ends: ClassVar[int] = 2
+    """A picture draws those edges strong that have this many chosen ends."""
 
     @abstractmethod
     def energy(self, batch: Batch, x: Tensor) -> Tensor:
-        """H(X) for states, E[H(X)] for probabilities. [N, S] -> [B, S]."""
+        """H(X) for states, E[H(X)] for probabilities; multilinear in x. [N, S] -> [B, S]."""
 
-    @abstractmethod
     def objective(self, batch: Batch, x: Tensor) -> Tensor:
-        """What the user counts: weight of a set or cut, or QUBO value. [N, S] -> [B, S]."""
+        """What the user counts; the energy with the sign of `sense` by default. [N, S] -> [B, S]."""
+        return self.sign * self.energy(batch, x)
 
-    @abstractmethod
     def violations(self, batch: Batch, x: Tensor) -> Tensor:
-        """Number of violated constraints; 0 where the states are feasible. [N, S] -> [B, S]."""
+        """Number of violated constraints; none by default. [N, S] -> [B, S]."""
+        return batch.graph_sum(0.0 * x)
 
-    @abstractmethod
-    def form(self, batch: Batch) -> QuadraticForm | CoverForm:
-        """The energy's coefficients, from which decoding takes local fields."""
+    def check(self, graph: Graph, chosen: States) -> Verdict:
+        """Judge a solution from the graph itself. Ours are written in numpy and share nothing with the solver.
+
+        The default asks the energy, so a problem with constraints needs a check of its own.
+        """
+        import torch
+
+        from diffuco.graphs.batch import SparseBatch
+
+        batch, x = SparseBatch.from_graphs([graph]), torch.from_numpy(chosen)[:, None].double()
+        return Verdict(self.objective(batch, x).item(), round(self.violations(batch, x).item()))
+
+    def form(self, batch: Batch) -> QuadraticForm | CoverForm | None:
+        """Coefficients of the energy, for the fast decoders and annealers; None: they ask the energy itself."""
+        return None
 
     def local_field(self, batch: Batch, x: Tensor) -> Tensor:
         """dH/dx_i = H(x with x_i = 1) - H(x with x_i = 0), for all nodes at once. [N, S] -> [N, S]."""
         form = self.form(batch)
-        assert isinstance(form, QuadraticForm), "a problem that is not quadratic states its own field"
+        if not isinstance(form, QuadraticForm):
+            return field_by_derivative(self, batch, x)
         neighbors = form.edges or batch
         field = form.linear[:, None] + form.edge * neighbors.neighbor_sum(x, weighted=form.edges is not None)
         if form.pair:
             field = field + form.pair * (batch.spread(batch.graph_sum(x)) - x)
         return field if form.unit is None else batch.spread(form.unit[:, None]).to(x.dtype) * field
 
+    def linear_model(self, graph: Graph) -> LinearModel | None:
+        """The problem on a graph as an integer linear program, for exact solvers; None if there is none."""
+        return None
 
-class NodeSetProblem(Problem):
-    """A problem that counts the chosen nodes by their weights, which are 1 in graphs that have none.
+    def greedy(self, graph: Graph, rng: np.random.Generator) -> States | None:
+        """A quick answer, node by node; None: Conditional Expectation decides every node in turn."""
+        return None
 
-    Energies are computed with weights relative to the heaviest node of a graph and end in its unit, so that penalties,
-    ties and temperatures are of one size whatever the unit. A violated constraint costs `penalty`, which is above 1,
-    times the weight of the heaviest node that could mend it. Of these nodes one is decided last: mending the constraint
-    then saves more than the node costs, so Conditional Expectation always ends in a feasible state, and minima are
-    feasible for the same reason.
-    """
+    def check_node_weights(self, weights: NDArray[np.float64]) -> tuple[int, str] | None:
+        """The first node whose weight the problem cannot take, and what it takes; None if all are fine."""
+        return None
 
-    uses_node_weights = True
+    @property
+    def sign(self) -> float:
+        """What turns an energy into an objective and back."""
+        return -1.0 if self.sense == "max" else 1.0
 
-    @abstractmethod
-    def relative_energy(self, batch: Batch, x: Tensor) -> Tensor:
-        """H(X) over the weight of each graph's heaviest node. [N, S] -> [B, S]."""
+    @property
+    def is_quadratic(self) -> bool:
+        """Whether the energy has a quadratic form."""
+        from diffuco.graphs.batch import SparseBatch
 
-    def energy(self, batch: Batch, x: Tensor) -> Tensor:
-        """H(X) for states, E[H(X)] for probabilities. [N, S] -> [B, S]."""
-        relative = self.relative_energy(batch, x)
-        return relative if batch.heaviest is None else batch.heaviest[:, None].to(x.dtype) * relative
+        return isinstance(self.form(SparseBatch.from_graphs([Graph.from_edges([(0, 1)])])), QuadraticForm)
 
-    def objective(self, batch: Batch, x: Tensor) -> Tensor:
-        """Weight of the set. [N, S] -> [B, S]."""
-        return batch.graph_sum(x if batch.node_weights is None else batch.node_weights_or(1.0)[:, None].to(x.dtype) * x)
-
-
-def weigh(batch: Batch, x: Tensor) -> Tensor:
-    """Values times the relative weights of nodes. [N, S] -> [N, S]."""
-    return x if batch.relative_weights is None else batch.relative_weights[:, None].to(x.dtype) * x
+    def __str__(self) -> str:
+        return self.name
 
 
-def conflict_sum(batch: Batch, x: Tensor) -> Tensor:
-    """Sum over each node's neighbours, times what the heavier end of the edge weighs. [N, S] -> [N, S]."""
-    return (
-        batch.neighbor_sum(x) if batch.by_heavier_end is None else batch.by_heavier_end.neighbor_sum(x, weighted=True)
-    )
+def field_by_derivative(problem: Problem, batch: Batch, x: Tensor) -> Tensor:
+    """The local field of any multilinear energy, by automatic differentiation. [N, S] -> [N, S]."""
+    import torch
 
-
-def node_costs(batch: Batch) -> Tensor:
-    """Relative weights of nodes in the type of the degrees, 1 where there are none. [N]."""
-    return weigh(batch, torch.ones_like(batch.degrees)[:, None])[:, 0]
+    with torch.inference_mode(False), torch.enable_grad():
+        at = x.detach().clone().requires_grad_()
+        (field,) = torch.autograd.grad(problem.energy(batch, at).sum(), at)
+    return field

@@ -1,12 +1,20 @@
 """Maximum Cut: two sides such that the edges between them weigh as much as possible (Table 2)."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
+import numpy as np
 
-from diffuco.graphs.batch import Batch
-from diffuco.problems.base import Problem, QuadraticForm
+from diffuco.graphs.graph import Graph
+from diffuco.problems import greedy, linear_model
+from diffuco.problems.base import Annealing, Problem, QuadraticForm, States, Verdict
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from diffuco.graphs.batch import Batch
 
 
 @dataclass(frozen=True)
@@ -15,22 +23,37 @@ class MaximumCut(Problem):
 
     name = "max-cut"
     title = "Maximum Cut"
+    noun = "cut"
     sense = "max"
     uses_edge_weights = True
+    annealing = Annealing(temperature=1.0, parallel_temperature=3.0, parallel_steps=500, parallel_flips=20)
+    marked_ends = 1
 
     def energy(self, batch: Batch, x: Tensor) -> Tensor:
         """H(X) for states, E[H(X)] for probabilities. [N, S] -> [B, S]."""
-        return -self.objective(batch, x)
+        return -batch.graph_sum(x * batch.neighbor_sum(1 - x, weighted=True))
 
-    def objective(self, batch: Batch, x: Tensor) -> Tensor:
-        """Weight of the edges between the sides. [N, S] -> [B, S]."""
-        return batch.graph_sum(x * batch.neighbor_sum(1 - x, weighted=True))
-
-    def violations(self, batch: Batch, x: Tensor) -> Tensor:
-        """None: every split is a cut. [N, S] -> [B, S]."""
-        return batch.graph_sum(torch.zeros_like(x))
+    def check(self, graph: Graph, chosen: States) -> Verdict:
+        """Add up the edges between the sides; every split is a cut."""
+        u, v = graph.edges.T
+        is_cut = chosen[u] != chosen[v]
+        return Verdict(float(is_cut.sum() if graph.edge_weights is None else graph.edge_weights[is_cut].sum()), 0)
 
     def form(self, batch: Batch) -> QuadraticForm:
         """Linear: minus the weighted degree; coupling twice the weight along edges."""
-        weighted_degrees = batch.neighbor_sum(torch.ones_like(batch.degrees)[:, None], weighted=True)[:, 0]
+        weighted_degrees = batch.neighbor_sum(batch.degrees.new_ones(len(batch.degrees), 1), weighted=True)[:, 0]
         return QuadraticForm(linear=-weighted_degrees, edge=2.0, edges=batch)
+
+    def linear_model(self, graph: Graph) -> linear_model.LinearModel:
+        """One more variable per edge, which says whether it is cut."""
+        return linear_model.over_edges(
+            np.zeros(graph.num_nodes),
+            graph,
+            -linear_model.edge_costs(graph),
+            pays=linear_model.CUT_PAYS,
+            costs=linear_model.CUT_COSTS,
+        )
+
+    def greedy(self, graph: Graph, rng: np.random.Generator) -> States:
+        """Place each node on the side that cuts more edges to the nodes placed before."""
+        return greedy.cut(graph, rng)

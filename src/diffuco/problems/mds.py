@@ -1,58 +1,88 @@
-"""Minimum Dominating Set: the smallest or lightest set such that every node is in it or next to it (Table 2)."""
+"""Minimum Dominating Set: the smallest or lightest set such that every node is in it or next to it (Table 2).
+
+Its energy is not quadratic, so decoders and annealers get the cover form and exact solvers one row per node.
+"""
+
+from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
+import numpy as np
 
-from diffuco.graphs.batch import Batch
-from diffuco.ops.adjacency import CoverCosts
-from diffuco.problems.base import CoverForm, NodeSetProblem, node_costs, weigh
+from diffuco.graphs.graph import Graph
+from diffuco.problems import greedy, linear_model
+from diffuco.problems.base import Annealing, CoverForm, States, Verdict
+from diffuco.problems.node_sets import NodeSetProblem, chosen_weight, in_units, node_costs, node_sum, weigh
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from diffuco.graphs.batch import Batch
 
 
 @dataclass(frozen=True)
 class MinimumDominatingSet(NodeSetProblem):
-    """H(X) = sum_i w_i x_i + penalty * sum_i max_j w_j prod_j (1 - x_j), where j is i or a neighbour of it."""
+    """H(X) = A sum_i w_i x_i + B sum_i max_j w_j prod_j (1 - x_j), where j is i or a neighbour; A = 1, B = penalty."""
 
     name = "mds"
     title = "Minimum Dominating Set"
+    noun = "dominating set"
     sense = "min"
+    annealing = Annealing(temperature=0.2, parallel_temperature=0.3, parallel_steps=500, parallel_flips=5)
+    marked_ends = 1
 
-    penalty: float = 1.01
-    """Cost of a node that is not dominated, times the heaviest around it; above 1 so that every minimum is feasible."""
-
-    def relative_energy(self, batch: Batch, x: Tensor) -> Tensor:
-        """H(X) over the weight of each graph's heaviest node. [N, S] -> [B, S]."""
-        return batch.graph_sum(weigh(batch, x) + self.penalty * _undominated(batch, x))
+    def energy(self, batch: Batch, x: Tensor) -> Tensor:
+        """H(X) for states, E[H(X)] for probabilities. [N, S] -> [B, S]."""
+        return node_sum(batch, x) + self.penalty * in_units(batch, batch.graph_sum(undominated(batch, x)))
 
     def violations(self, batch: Batch, x: Tensor) -> Tensor:
         """Nodes that are not dominated. [N, S] -> [B, S]."""
         return batch.graph_sum((x + batch.neighbor_sum(x) < 0.5).to(x.dtype))
 
+    def check(self, graph: Graph, chosen: States) -> Verdict:
+        """Count the nodes that are neither chosen nor next to a chosen one."""
+        u, v = graph.edges.T
+        dominated = chosen.copy()
+        dominated[u[chosen[v]]] = True
+        dominated[v[chosen[u]]] = True
+        return Verdict(chosen_weight(graph, chosen), int(np.count_nonzero(~dominated)))
+
     def form(self, batch: Batch) -> CoverForm:
-        """The energy is not quadratic: decoding gets the cover form."""
+        """What chosen nodes cost, and what undominated ones do."""
+        from diffuco.ops.adjacency import CoverCosts
+
         if batch.heaviest_around is None:
             return CoverForm(self.penalty)
         return CoverForm(self.penalty, CoverCosts(node_costs(batch), batch.heaviest_around), batch.heaviest)
 
     def local_field(self, batch: Batch, x: Tensor) -> Tensor:
         """w_i - penalty * sum over i and its neighbours j of the chance that only i dominates j, weighed. [N, S]."""
-        log_free = _log_free(x)
-        # Leaving i out of a product divides it by (1 - x_i), which the floor in _log_free keeps finite.
-        undominated = _undominated(batch, x)
-        saved = self.penalty * (undominated + batch.neighbor_sum(undominated)) / log_free.exp()
-        field = weigh(batch, torch.ones_like(x)) - saved
+        # Leaving i out of a product divides it by (1 - x_i), which the floor in log_free keeps finite.
+        alone = undominated(batch, x)
+        saved = self.penalty * (alone + batch.neighbor_sum(alone)) / log_free(x).exp()
+        field = weigh(batch, x.new_ones(x.shape)) - saved
         return field if batch.heaviest is None else batch.spread(batch.heaviest[:, None]).to(x.dtype) * field
 
+    def linear_model(self, graph: Graph) -> linear_model.LinearModel:
+        """Of every node and its neighbours at least one is chosen."""
+        return linear_model.over_neighborhoods(linear_model.node_costs(graph), graph)
 
-def _log_free(x: Tensor) -> Tensor:
-    """log(1 - x), with chosen nodes at the smallest float that still divides out: products with them vanish. [N, S]."""
-    smallest = torch.finfo(x.dtype).tiny ** 0.25
-    return (1 - x).clamp(min=smallest).log()
+    def greedy(self, graph: Graph, rng: np.random.Generator) -> States:
+        """Take the node that dominates the most new nodes for its weight."""
+        return greedy.dominating_set(graph, rng)
 
 
-def _undominated(batch: Batch, x: Tensor) -> Tensor:
+def undominated(batch: Batch, x: Tensor) -> Tensor:
     """The chance that neither a node nor a neighbour is chosen, times the heaviest of them. [N, S] -> [N, S]."""
-    log_free = _log_free(x)
-    chance = (log_free + batch.neighbor_sum(log_free)).exp()
+    free = log_free(x)
+    chance = (free + batch.neighbor_sum(free)).exp()
     return chance if batch.heaviest_around is None else batch.heaviest_around[:, None].to(x.dtype) * chance
+
+
+def log_free(x: Tensor) -> Tensor:
+    """log(1 - x), with chosen nodes at the smallest float that still divides out: products with them vanish. [N, S]."""
+    from torch import finfo
+
+    smallest = finfo(x.dtype).tiny ** 0.25
+    return (1 - x).clamp(min=smallest).log()

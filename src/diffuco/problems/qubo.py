@@ -3,13 +3,21 @@
 The graph holds it: node weights are the diagonal Q_ii, edge weights the coefficient of x_i x_j, which is Q_ij + Q_ji.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
+import numpy as np
 
-from diffuco.graphs.batch import Batch
-from diffuco.problems.base import Problem, QuadraticForm
+from diffuco.graphs.graph import Graph
+from diffuco.problems import greedy, linear_model
+from diffuco.problems.base import Annealing, Problem, QuadraticForm, States, Verdict
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from diffuco.graphs.batch import Batch
 
 
 @dataclass(frozen=True)
@@ -18,23 +26,38 @@ class Qubo(Problem):
 
     name = "qubo"
     title = "Quadratic Unconstrained Binary Optimisation"
+    noun = "assignment"
     sense = "min"
     uses_edge_weights = True
     uses_node_weights = True
+    annealing = Annealing(temperature=1.0, parallel_temperature=1.0, parallel_steps=500, parallel_flips=5)
 
     def energy(self, batch: Batch, x: Tensor) -> Tensor:
         """H(X) for states, E[H(X)] for probabilities. [N, S] -> [B, S]."""
         diagonal = batch.node_weights_or(0.0)[:, None].to(x.dtype)
         return batch.graph_sum(x * (diagonal + 0.5 * batch.neighbor_sum(x, weighted=True)))
 
-    def objective(self, batch: Batch, x: Tensor) -> Tensor:
-        """The energy itself. [N, S] -> [B, S]."""
-        return self.energy(batch, x)
-
-    def violations(self, batch: Batch, x: Tensor) -> Tensor:
-        """None: QUBO has no constraints. [N, S] -> [B, S]."""
-        return batch.graph_sum(torch.zeros_like(x))
+    def check(self, graph: Graph, chosen: States) -> Verdict:
+        """Add up the coefficients of the chosen variables; there are no constraints."""
+        u, v = graph.edges.T
+        quadratic = linear_model.edge_costs(graph)[chosen[u] & chosen[v]].sum()
+        linear = 0.0 if graph.node_weights is None else graph.node_weights[chosen].sum()
+        return Verdict(float(linear + quadratic), 0)
 
     def form(self, batch: Batch) -> QuadraticForm:
         """Linear: the diagonal; coupling: the edge weights."""
         return QuadraticForm(linear=batch.node_weights_or(0.0), edge=1.0, edges=batch)
+
+    def linear_model(self, graph: Graph) -> linear_model.LinearModel:
+        """One more variable per edge, which is the product of its ends."""
+        return linear_model.over_edges(
+            np.zeros(graph.num_nodes) if graph.node_weights is None else graph.node_weights,
+            graph,
+            linear_model.edge_costs(graph),
+            pays=linear_model.BOTH_PAYS,
+            costs=linear_model.BOTH_COSTS,
+        )
+
+    def greedy(self, graph: Graph, rng: np.random.Generator) -> States:
+        """From all zeros, flip the variable that lowers the value most, until none does."""
+        return greedy.qubo(graph, rng)

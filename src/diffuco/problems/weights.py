@@ -4,14 +4,9 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
-from diffuco.foundation.errors import InputError
-from diffuco.graphs.graph import Graph, GraphWarning
-from diffuco.problems.base import NodeSetProblem, Problem
-
-MAX_NODE_WEIGHT = 1e30
-"""Larger ones leave the range of float32 when they are summed."""
+from diffuco.foundation.errors import GraphWarning, InputError
+from diffuco.graphs.graph import Graph
+from diffuco.problems.base import Problem
 
 
 def check_weights(problem: Problem, graphs: Sequence[Graph]) -> None:
@@ -32,14 +27,12 @@ def check_weights(problem: Problem, graphs: Sequence[Graph]) -> None:
 
 
 def check_node_weights(problem: Problem, graph: Graph, name: str) -> None:
-    """Refuse node weights below 0, and such as float32 cannot sum, where nodes are counted by them."""
-    if graph.node_weights is None or not isinstance(problem, NodeSetProblem):
-        return
-    bad = np.flatnonzero((graph.node_weights < 0) | (graph.node_weights > MAX_NODE_WEIGHT))
-    if len(bad):
-        label, weight = graph.labels[bad[0]], graph.node_weights[bad[0]]
-        taken = f"{problem.name} takes node weights from 0 to {MAX_NODE_WEIGHT:g}"
-        raise InputError(f"{name}: node {label} weighs {weight:g}; {taken}")
+    """Refuse node weights that the problem cannot take."""
+    bad = None if graph.node_weights is None else problem.check_node_weights(graph.node_weights)
+    if graph.node_weights is not None and bad is not None:
+        node, taken = bad
+        weight = graph.node_weights[node]
+        raise InputError(f"{name}: node {graph.labels[node]} weighs {weight:g}; {problem} takes {taken}")
 
 
 def ignored_weights(problem: Problem, graph: Graph) -> str:

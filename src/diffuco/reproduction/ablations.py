@@ -14,8 +14,8 @@ from typing import Literal
 
 import numpy as np
 
-from diffuco.foundation.errors import InputError
 from diffuco.evaluation.metrics import mean_with_error
+from diffuco.foundation.errors import InputError
 from diffuco.model.checkpoint import read_card
 from diffuco.reproduction.measurement import about_models, measure_model, summary
 from diffuco.reproduction.records import Row, Task

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from diffuco.methods import get_method
-from diffuco.foundation.errors import InputError
 from diffuco.evaluation.metrics import mean_with_error
+from diffuco.foundation.errors import InputError
+from diffuco.methods import get_method
 from diffuco.problems import get_problem
 from diffuco.reproduction import reported
 from diffuco.reproduction.measurement import about_models, measure_method, measure_model, method_hardware, summary

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from diffuco.evaluation.metrics import best_approximation_ratio, mean_by
 from diffuco.evaluation.references import stored_references
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.datasets import Dataset, get_dataset
 from diffuco.graphs.graph import Graph
-from diffuco.evaluation.metrics import best_approximation_ratio, mean_by
 from diffuco.problems import get_problem
 from diffuco.reproduction.benchmarks import MIS_RB_SMALL, Benchmark
 from diffuco.reproduction.measurement import (

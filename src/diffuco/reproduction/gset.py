@@ -7,17 +7,17 @@ from pathlib import Path
 
 import numpy as np
 
-from diffuco.methods import get_method
+from diffuco.evaluation.metrics import mean_with_error
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import make_batch
 from diffuco.graphs.formats import read_graph
 from diffuco.graphs.graph import Graph
-from diffuco.evaluation.metrics import mean_with_error
+from diffuco.inference.solver import Solver, draw_solutions
+from diffuco.methods import get_method
 from diffuco.reproduction.measurement import about_models, measure_method, method_hardware
 from diffuco.reproduction.records import Row, Task
 from diffuco.reproduction.reported import CE_ST, GSET_DEVIATIONS, GSET_GROUPS
 from diffuco.reproduction.workspace import Workspace
-from diffuco.inference.solver import Solver, draw_solutions
 
 MODELS = {CE_ST: "max-cut-er", f"{CE_ST}, mixed graphs": "max-cut-gset"}
 """Models by row: trained on the paper's random graphs, and on more kinds of them."""

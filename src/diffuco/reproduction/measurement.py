@@ -12,16 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diffuco.evaluation import metrics
-from diffuco.methods import get_method, solve_with
-from diffuco.methods.annealer import BatchedMethod
 from diffuco.evaluation.reference_store import Reference
 from diffuco.foundation.devices import pick_device
-from diffuco.graphs.batch import make_batch
-from diffuco.graphs.graph import Graph
-from diffuco.graphs.batch.by_size import batches_by_size, rows_per_batch
-from diffuco.problems import Problem, get_problem
 from diffuco.foundation.provenance import hardware
+from diffuco.graphs.batch import make_batch
+from diffuco.graphs.batch.by_size import batches_by_size, rows_per_batch
+from diffuco.graphs.graph import Graph
 from diffuco.inference.solver import Solver, draw_solutions
+from diffuco.methods import get_method, solve_with
+from diffuco.methods.annealer import BatchedMethod
+from diffuco.problems import Problem, get_problem
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from functools import partial
 
 import numpy as np
 
-from diffuco.foundation.errors import InputError
 from diffuco.evaluation.metrics import n_query
+from diffuco.foundation.errors import InputError
 from diffuco.reproduction.benchmarks import TABLE_1, TABLE_3, Benchmark
 from diffuco.reproduction.measurement import about_models, measure_model
 from diffuco.reproduction.records import Row, Task

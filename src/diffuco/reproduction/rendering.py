@@ -6,11 +6,11 @@ from functools import cache, partial
 from pathlib import Path
 
 from diffuco.foundation.files import replacing
+from diffuco.foundation.wording import counted, with_error
 from diffuco.pretrained import load_model, model_files
 from diffuco.reproduction.ablations import over_seeds
 from diffuco.reproduction.records import Row
 from diffuco.reproduction.reported import GSET_GROUPS
-from diffuco.foundation.wording import counted, with_error
 
 Cell = Callable[[Row], str]
 

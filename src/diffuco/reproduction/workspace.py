@@ -11,8 +11,8 @@ from diffuco.evaluation.references import stored_references
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph
-from diffuco.pretrained import list_models, load_model
 from diffuco.inference.solver import Solver
+from diffuco.pretrained import list_models, load_model
 from diffuco.training.recipes import RECIPES
 
 Value = TypeVar("Value")

@@ -38,7 +38,11 @@ def write_solution(path: str | Path, record: dict[str, Any]) -> None:
         text = json.dumps(record, indent=1) + "\n"
     else:
         claims = {"problem": record["problem"], "graph": record["file"], "objective": record["objective"]}
-        claims |= {"feasible": "yes" if record["feasible"] else "no", "model": record["model"], "seed": record["seed"]}
+        claims |= {
+            "feasible": "yes" if record["feasible"] else "no",
+            "found_by": record["found_by"],
+            "seed": record["seed"],
+        }
         header = [f"# {name}: {' '.join(str(value).split())}" for name, value in claims.items()]
         text = "\n".join([TITLE, *header, *map(label_line, record["solution"])]) + "\n"
     with open_for_writing(path) as out:

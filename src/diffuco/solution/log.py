@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from diffuco.foundation.errors import InputError
-from diffuco.foundation.files import finite, replacing
+from diffuco.foundation.files import finite, lock, replacing
 
 if TYPE_CHECKING:
     import pyarrow
@@ -46,6 +46,7 @@ class SolutionLog:
         self.lines_path = path.with_name(f"{path.name}.unfinished.jsonl") if self.is_parquet else path
         if self.is_parquet:
             _require_pyarrow(path)
+        self._lock = lock(self.lines_path)
         self._out = self._open()
 
     def __enter__(self) -> Self:
@@ -55,6 +56,7 @@ class SolutionLog:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._out.close()
+        self._lock.release()
 
     def append(self, records: Sequence[dict[str, Any]]) -> None:
         """Add records of graphs that are not there yet."""
@@ -93,15 +95,16 @@ class SolutionLog:
         try:
             out = self.lines_path.open("a+b")
         except OSError as error:
+            self._lock.release()
             raise InputError(f"{self.lines_path}: cannot be written ({error.strerror}); choose another path") from error
         try:
-            _lock(out, self.lines_path)
             _drop_torn_line(out)
             for record in self.records():
                 self._check(record)
                 self.files.add(record["file"])
         except InputError:
             out.close()
+            self._lock.release()
             raise
         return out
 
@@ -139,18 +142,6 @@ class SolutionLog:
                 yield record
 
 
-def _lock(out: BinaryIO, path: Path) -> None:
-    """Refuse a file that another process has open here."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        return
-    try:
-        fcntl.flock(out, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        raise InputError(f"{path}: another run is writing to it; wait, or choose another path") from error
-
-
 def _drop_torn_line(out: BinaryIO) -> None:
     """Cut the file after its last line break."""
     end = out.seek(0, os.SEEK_END)
@@ -186,8 +177,8 @@ def _schema() -> "pyarrow.Schema":
         [
             *[("problem", pa.string()), ("file", pa.string()), ("nodes", pa.int64()), ("edges", pa.int64())],
             *[("objective", pa.float64()), ("feasible", pa.bool_()), ("violations", pa.int64())],
-            *[("optimal", pa.bool_()), ("solution", pa.list_(pa.string()))],
+            *[("optimal", pa.bool_()), ("bound", pa.float64()), ("solution", pa.list_(pa.string()))],
             *[("energies", pa.list_(pa.float64())), ("objectives", pa.list_(pa.float64())), ("sweeps", pa.int64())],
-            *[("seconds", seconds), ("model", pa.string()), ("seed", pa.int64())],
+            *[("seconds", seconds), ("found_by", pa.string()), ("reason", pa.string()), ("seed", pa.int64())],
         ]
     )

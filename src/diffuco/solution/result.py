@@ -1,5 +1,6 @@
 """The result of a solve: the best sample, checked independently, with everything needed to reproduce it."""
 
+import warnings
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,24 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diffuco.graphs.graph import Graph
-from diffuco.solution.verification import verify
+from diffuco.problems import Problem
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
     """The best solution found for one graph, optimal only where `optimal` says so.
 
-    `objective` and `feasible` are recomputed from the graph by code that shares nothing with the solver.
+    `objective` and `feasible` are recomputed from the graph by the problem's own check, which shares nothing with the
+    solver.
 
     >>> import diffuco
-    >>> solution = diffuco.solve([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)], "mis")
-    >>> solution
-    Solution(problem='mis', model='mis-rb-small', seed=0, objective=2.0, feasible=True, violations=0)
+    >>> solution = diffuco.solve([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)], "mis", model="mis-rb-small")
+    >>> solution.objective, solution.feasible, solution.found_by
+    (2.0, True, 'mis-rb-small')
     >>> len(solution.nodes), len(solution.energies), solution.states.shape
     (2, 8, (5, 8))
     """
 
-    problem: str
+    problem: Problem
     graph: Graph = field(repr=False)
     chosen: NDArray[np.bool_] = field(repr=False)
     """[num_nodes] the nodes in the solution; for a cut, one of its sides."""
@@ -35,20 +37,25 @@ class Solution:
     """H of every sample."""
     objectives: list[float] = field(repr=False)
     """What the user counts, of every sample."""
-    model: str
+    found_by: str
+    """The method that found it or, of a trained model, the model's name."""
     seed: int
     seconds: dict[str, float] = field(repr=False)
     """Time for `load`, `sample`, `decode` and, of a model, `refine`; of a batch, this graph's share."""
+    reason: str = field(default="", repr=False)
+    """Why this method or model was taken, in words; empty where the user asked for it."""
     sweeps: int = field(default=0, repr=False)
     """Sweeps of annealing that refined each sample of a model."""
     optimal: bool = field(default=False, repr=False)
     """Whether an exact solver proved that nothing is better."""
+    bound: float | None = field(default=None, repr=False)
+    """No solution is better than this; None where nothing is known."""
     objective: float = field(init=False)
     feasible: bool = field(init=False)
     violations: int = field(init=False)
 
     def __post_init__(self) -> None:
-        verdict = verify(self.problem, self.graph, self.chosen)
+        verdict = self.problem.check(self.graph, self.chosen)
         object.__setattr__(self, "objective", verdict.objective)
         object.__setattr__(self, "feasible", verdict.feasible)
         object.__setattr__(self, "violations", verdict.violations)
@@ -58,10 +65,16 @@ class Solution:
         """The chosen nodes under the labels they have in the input."""
         return [self.graph.labels[index] for index in np.flatnonzero(self.chosen).tolist()]
 
+    @property
+    def model(self) -> str:
+        """The old name of `found_by`."""
+        warnings.warn("Solution.model is now Solution.found_by", DeprecationWarning, stacklevel=2)
+        return self.found_by
+
     def to_dict(self) -> dict[str, Any]:
         """Everything `--json` prints, as plain Python values."""
         return {
-            "problem": self.problem,
+            "problem": self.problem.name,
             "file": self.graph.name,
             "nodes": self.graph.num_nodes,
             "edges": self.graph.num_edges,
@@ -69,12 +82,14 @@ class Solution:
             "feasible": self.feasible,
             "violations": self.violations,
             "optimal": self.optimal,
+            "bound": None if self.bound is None else as_count(self.bound),
             "solution": [label if isinstance(label, int | str) else str(label) for label in self.nodes],
             "energies": self.energies,
             "objectives": [as_count(value) for value in self.objectives],
             "sweeps": self.sweeps,
             "seconds": self.seconds,
-            "model": self.model,
+            "found_by": self.found_by,
+            "reason": self.reason,
             "seed": self.seed,
         }
 

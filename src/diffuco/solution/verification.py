@@ -1,57 +1,52 @@
-"""An independent check of solutions, straight from the graph's edge list.
+"""An independent check of solutions, straight from the graph: `diffuco.check`.
 
-It shares nothing with the solver: no batch, no energy, no torch, only the definition of each problem in numpy.
+Each problem states its own check in numpy. It shares nothing with the solver: no batch, no energy, no torch.
 """
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from diffuco.graphs.graph import Graph
-
-
-class Verdict(NamedTuple):
-    """What a set of nodes is worth."""
-
-    objective: float
-    """Weight of the set, where every node weighs 1 unless told otherwise, or of the cut, or QUBO value."""
-    violations: int
-    """Violated constraints; the solution is feasible if there are none."""
-
-    @property
-    def feasible(self) -> bool:
-        """Whether no constraint is violated."""
-        return self.violations == 0
+from diffuco.foundation.errors import InputError
+from diffuco.graphs.convert import as_graph, qubo_as_graph
+from diffuco.problems import Problem, Qubo, Verdict, get_problem
+from diffuco.problems.base import States
+from diffuco.solution.files import read_solution
+from diffuco.solution.result import Solution
 
 
-def verify(problem: str, graph: Graph, chosen: NDArray[np.bool_]) -> Verdict:
-    """Judge the nodes where `chosen` is true as a solution of the named problem.
+def check(graph: object, problem: str | Problem, solution: object) -> Verdict:
+    """Judge a solution of a problem on a graph: its objective and how many constraints it violates.
 
-    >>> path = Graph.from_edges([(0, 1), (1, 2)])
-    >>> verify("mis", path, np.array([True, False, True]))
+    A solution is a `Solution`, the labels of the chosen nodes, a boolean mask over the nodes, or the path of a file
+    that `diffuco solve --output` wrote. The graph is anything that `solve` takes.
+
+    >>> check([(0, 1), (1, 2)], "mis", [0, 2])
     Verdict(objective=2.0, violations=0)
-    >>> verify("mvc", path, np.array([True, False, False])).feasible
+    >>> check([(0, 1), (1, 2)], "mvc", [0]).feasible
     False
     """
-    u, v = graph.edges.T
-    size = int(np.count_nonzero(chosen))
-    weight = float(size if graph.node_weights is None else graph.node_weights[chosen].sum())
-    if problem == "mis":
-        return Verdict(weight, int(np.count_nonzero(chosen[u] & chosen[v])))
-    if problem == "mvc":
-        return Verdict(weight, int(np.count_nonzero(~chosen[u] & ~chosen[v])))
-    if problem == "max-clique":
-        return Verdict(weight, size * (size - 1) // 2 - int(np.count_nonzero(chosen[u] & chosen[v])))
-    if problem == "mds":
-        dominated = chosen.copy()
-        dominated[u[chosen[v]]] = True
-        dominated[v[chosen[u]]] = True
-        return Verdict(weight, int(np.count_nonzero(~dominated)))
-    weights = np.ones(graph.num_edges) if graph.edge_weights is None else graph.edge_weights
-    if problem == "max-cut":
-        return Verdict(float(weights[chosen[u] != chosen[v]].sum()), 0)
-    if problem == "qubo":
-        diagonal = 0.0 if graph.node_weights is None else graph.node_weights[chosen].sum()
-        return Verdict(float(diagonal + weights[chosen[u] & chosen[v]].sum()), 0)
-    raise ValueError(f"no check for problem '{problem}'")
+    known = get_problem(problem)
+    source = qubo_as_graph(graph) if isinstance(known, Qubo) else as_graph(graph)
+    return known.check(source, states_of(solution, source))
+
+
+def states_of(solution: Any, graph: Any) -> States:
+    """Which nodes of a graph a solution of any kind chooses."""
+    if isinstance(solution, Solution):
+        solution = solution.chosen
+    if isinstance(solution, str | Path):
+        return read_solution(solution, graph).chosen
+    if isinstance(solution, np.ndarray) and solution.dtype == np.bool_:
+        if solution.shape != (graph.num_nodes,):
+            raise InputError(f"a mask of shape {solution.shape}; expected an entry for each of {graph.num_nodes} nodes")
+        return solution
+    index_of = {label: index for index, label in enumerate(graph.labels)}
+    chosen = np.zeros(graph.num_nodes, dtype=np.bool_)
+    for label in solution if isinstance(solution, Iterable) else [solution]:
+        if label not in index_of:
+            raise InputError(f"the graph has no node {label!r}; give labels of nodes or a boolean mask")
+        chosen[index_of[label]] = True
+    return chosen

@@ -1,78 +1,104 @@
-"""`diffuco.solve`: graphs of any kind and a problem's name in, solutions out."""
+"""`diffuco.solve`: graphs of any kind and a problem in, solutions out. Every other way to solve calls this one."""
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
+import torch
+
+from diffuco.foundation.devices import pick_device
+from diffuco.foundation.errors import InputError
+from diffuco.graphs.batch import make_batch
 from diffuco.graphs.convert import as_graph, qubo_as_graph
-from diffuco.graphs.graph import Graph
-from diffuco.model.checkpoint import Checkpoint
-from diffuco.pretrained import choose_models
-from diffuco.problems import get_problem
+from diffuco.inference.refinement import refine as refine_states
+from diffuco.inference.refinement import schedule_for_samples
+from diffuco.inference.solver import Decode, Model, SampleOptions, best_solutions
+from diffuco.methods import Method, ModelMethod, check_method, get_method
+from diffuco.problems import Problem, Qubo, check_weights, get_problem
 from diffuco.solution.result import Solution
-from diffuco.inference.solver import Decode, Solver
+from diffuco.solution.verification import states_of
 
 
 def solve(
     graph: object,
-    problem: str,
+    problem: str | Problem,
     *,
-    model: str | Path | Checkpoint | None = None,
-    samples: int = 8,
-    step_factor: int = 3,
-    decode: Decode = "ce",
-    token_size: int = 8,
+    method: str | Method = "auto",
+    model: Model | None = None,
+    time_limit_s: float | None = None,
+    samples: int | None = None,
+    step_factor: int | None = None,
+    decode: Decode | None = None,
+    token_size: int | None = None,
     refine: int | None = None,
+    start: object = None,
     seed: int = 0,
     device: str = "auto",
-) -> Solution | list[Solution]:
-    """Solve one graph, or a list of graphs at once, with a given model or the shipped ones made for such graphs.
+    on_solved: Callable[[int], None] | None = None,
+) -> Any:
+    """Solve one graph, or a list of graphs; a `Solution`, or a list of them.
 
-    A graph may be a `Graph`, one of networkx, igraph or PyG, a scipy or numpy adjacency matrix, an array of edges or a
-    path; for `qubo`, a square matrix Q stands for x'Qx. `refine` is the number of sweeps of annealing from every
-    sample: by default as many as suit the graph; 0 is the paper's method.
+    A graph is a `Graph`, one of networkx, igraph or PyG, a scipy or numpy adjacency matrix, an array or list of edges,
+    or a path; for `qubo`, a square matrix Q stands for x'Qx.
+
+    The method `auto` proves the optimum of a small graph and searches otherwise; `diffuco methods` lists the others.
+    Any option of models (`model` to `refine`, see `SampleOptions`) asks for samples of a model instead, which is the
+    method `diffuco`. `time_limit_s` is per graph. `start` is a solution of your own (labels, a mask, a file, a
+    `Solution`; of several graphs a list): annealing goes on from it, and the answer is never worse.
 
     >>> import numpy as np
     >>> five_cycle = np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]])
     >>> solution = solve(five_cycle, "mis")
-    >>> solution.objective, solution.feasible
-    (2.0, True)
+    >>> solution.objective, solution.optimal, solution.found_by
+    (2.0, True, 'cp-sat')
+    >>> solve(five_cycle, "mis", method="greedy").objective
+    2.0
     """
+    known = get_problem(problem)
+    given = {"samples": samples, "step_factor": step_factor, "decode": decode, "token_size": token_size}
+    chosen = choose_method(method, model, **given, refine=refine)
+    check_method(chosen, known, time_limit_s)
     many = isinstance(graph, list | tuple) and not _is_edge_list(graph)
-    convert = qubo_as_graph if problem == "qubo" else as_graph
+    convert = qubo_as_graph if isinstance(known, Qubo) else as_graph
     graphs = [convert(source) for source in (graph if many else [graph])]  # type: ignore[attr-defined]
-    solutions: dict[int, Solution] = {}
-    for solver, positions in solvers_for(problem, graphs, model, device=device):
-        found = solver.solve(
-            [graphs[position] for position in positions],
-            samples=samples,
-            step_factor=step_factor,
-            decode=decode,
-            token_size=token_size,
-            refine=refine,
-            seed=seed,
-        )
-        solutions |= dict(zip(positions, found, strict=True))
-    return [solutions[position] for position in range(len(graphs))] if many else solutions[0]
+    check_weights(known, graphs)
+    place = pick_device(device)
+    solutions = chosen.solve(known, graphs, seed=seed, device=place, time_limit_s=time_limit_s, on_solved=on_solved)
+    if start is not None:
+        starts = start if many and isinstance(start, Sequence) else [start]
+        solutions = [
+            improved(solution, own, seed=seed, device=place) for solution, own in zip(solutions, starts, strict=True)
+        ]
+    return solutions if many else solutions[0]
 
 
-def solvers_for(
-    problem: str, graphs: Sequence[Graph], model: str | Path | Checkpoint | None = None, *, device: str = "auto"
-) -> Iterator[tuple["Solver", list[int]]]:
-    """One solver with the given model, or one per shipped model, each with the positions of the graphs it is for."""
-    get_problem(problem)  # refuses a name that is none
-    if model is not None or not graphs:
-        yield Solver(problem, model, device=device), list(range(len(graphs)))
-        return
-    for name, positions in models_for(problem, graphs).items():
-        yield Solver(problem, name, device=device), positions
+def choose_method(method: str | Method, model: Model | None, **options: Any) -> Method:
+    """The method asked for; options of models, those that are not None, ask for a model and exclude other methods."""
+    given = {name: value for name, value in options.items() if value is not None}
+    if model is None and not given:
+        return get_method(method)
+    if method not in ("auto", ModelMethod.name):
+        name = next(iter(given), "model").replace("_", " ")
+        raise InputError(f"{name} is for models and excludes the method {method}; give one of the two")
+    return ModelMethod(model, SampleOptions(**given))
 
 
-def models_for(problem: str, graphs: Sequence[Graph]) -> dict[str, list[int]]:
-    """The shipped models that suit these graphs, each with the positions of the graphs it is for."""
-    positions: dict[str, list[int]] = {}
-    for position, choice in enumerate(choose_models(problem, graphs)):
-        positions.setdefault(choice.name, []).append(position)
-    return positions
+def improved(solution: Solution, start: object, *, seed: int, device: torch.device) -> Solution:
+    """The better one of a solution and what annealing finds from the user's own, which is never worse than that."""
+    problem, graph = solution.problem, solution.graph
+    batch = make_batch([graph], device)
+    own = torch.from_numpy(states_of(start, graph))[:, None].float().to(device)
+    schedule = schedule_for_samples(problem, graph.num_nodes)
+    states = torch.cat([refine_states(problem, batch, own, schedule, seed=seed), own], dim=1)
+    (mine,) = best_solutions(problem, [graph], batch, states, found_by="start", seed=seed, seconds=solution.seconds)
+    if _rank(solution) <= _rank(mine):
+        return solution
+    return replace(mine, reason=f"annealing from the solution given was ahead of {solution.found_by}")
+
+
+def _rank(solution: Solution) -> tuple[bool, float]:
+    """Feasible solutions come first, then those with the better objective."""
+    return not solution.feasible, solution.problem.sign * solution.objective
 
 
 def _is_edge_list(items: Sequence[object]) -> bool:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_type_hints
 
 from diffuco.foundation.errors import InputError
+from diffuco.foundation.wording import counted
 from diffuco.model.gnn import GnnConfig
 from diffuco.problems import get_problem
-from diffuco.foundation.wording import counted
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from diffuco.diffusion.randomness import SharedRandom
 from diffuco.foundation.errors import InputError
+from diffuco.foundation.wording import counted
 from diffuco.graphs.batch import Batch, DenseBatch, make_batch
 from diffuco.graphs.graph import Graph
 from diffuco.training.distributed import Group
-from diffuco.foundation.wording import counted
 
 Indices = NDArray[np.int64]
 """Positions in the list of graphs. [M]"""

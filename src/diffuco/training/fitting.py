@@ -13,12 +13,12 @@ import torch
 from numpy.typing import NDArray
 
 from diffuco.foundation.errors import InputError
+from diffuco.foundation.wording import counted
 from diffuco.graphs.collection import SPLITS, Collection
 from diffuco.graphs.graph import Graph
 from diffuco.graphs.statistics import GraphStatistics, describe
 from diffuco.problems import Problem, get_problem, without_ignored_weights
 from diffuco.training.config import TrainConfig
-from diffuco.foundation.wording import counted
 
 MIN_TRAIN_GRAPHS = 8
 BYTES_PER_FEATURE = 110

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import torch
 
+from diffuco.foundation.provenance import hardware, source_commit
 from diffuco.graphs.statistics import GraphStatistics
+from diffuco.inference.sampler import Sampler
 from diffuco.model.checkpoint import save_checkpoint
 from diffuco.model.gnn import Gnn
-from diffuco.foundation.provenance import hardware, source_commit
-from diffuco.inference.sampler import Sampler
 from diffuco.training.config import TrainConfig
 from diffuco.training.reporting import Reporter
 from diffuco.training.resume import Progress, save_state

@@ -13,12 +13,12 @@ from diffuco.foundation.errors import InputError
 from diffuco.graphs.collection import Collection
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.statistics import describe
+from diffuco.inference.sampler import Sampler
 from diffuco.model.engine.acceleration import accelerate, pick_engine
-from diffuco.model.gnn import Gnn
 from diffuco.model.engine.parameters import FlatParameters
+from diffuco.model.gnn import Gnn
 from diffuco.pretrained import load_model
 from diffuco.problems import Problem, get_problem
-from diffuco.inference.sampler import Sampler
 from diffuco.training.config import TrainConfig
 from diffuco.training.data import TrainingGraphs
 from diffuco.training.distributed import joined_group

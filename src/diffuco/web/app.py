@@ -15,8 +15,6 @@ from starlette.exceptions import HTTPException
 from diffuco import __version__
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch.by_size import rows_per_batch
-from diffuco.problems import get_problem
-from diffuco.web.queue import DeviceQueue, Job, Solved
 from diffuco.web.events import DESCRIPTION, EventResponse, JobEvents, shown_states
 from diffuco.web.guards import BodyLimit, Envelope
 from diffuco.web.limits import Limits, RefusalError, too_slow
@@ -33,6 +31,7 @@ from diffuco.web.messages import (
     refusals,
 )
 from diffuco.web.metrics import CONTENT_TYPE, Metrics
+from diffuco.web.queue import DeviceQueue, Job, Solved
 from diffuco.web.service import ReadGraph, Service, shown_graph
 
 CONTENT_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
@@ -43,7 +42,7 @@ def create_app(limits: Limits | None = None, *, models: Sequence[str] = (), devi
     limits = limits or Limits()
     service, metrics = Service(limits, models, device), Metrics()
     queue = DeviceQueue(
-        service.load_solver,
+        service.device,
         max_waiting=limits.max_waiting,
         max_rows=rows_per_batch(service.device),
         metrics=metrics,
@@ -115,10 +114,10 @@ def _add_api(app: FastAPI, service: Service, queue: DeviceQueue) -> None:
         tags=["solving"],
     )
     async def stream(body: SolveRequest) -> Response:
-        """Solve a graph alone and tell every step on the way as a server-sent event."""
-        read, job = await anyio.to_thread.run_sync(_prepare, service, body)
+        """Sample a graph alone with a model and tell every step on the way as a server-sent event."""
+        read, job = await anyio.to_thread.run_sync(_prepare, service, body, True)
         service.check_watchable(read.graph, job.options)
-        events = JobEvents(job, get_problem(body.problem), service.num_steps(job.options))
+        events = JobEvents(job, service.watched(job.options))
         ahead = queue.submit(job)
 
         def last(solved: Solved) -> dict[str, Any]:
@@ -127,10 +126,10 @@ def _add_api(app: FastAPI, service: Service, queue: DeviceQueue) -> None:
         return EventResponse(events.tell(queue.metrics, limits.max_seconds, ahead, last), job, queue)
 
 
-def _prepare(service: Service, body: SolveRequest) -> tuple[ReadGraph, Job]:
+def _prepare(service: Service, body: SolveRequest, is_watched: bool = False) -> tuple[ReadGraph, Job]:
     """Everything that can be refused before the device is asked."""
     read = service.relevant(body.problem, service.read_graph(body.graph))
-    return read, Job(read.graph, service.options(body, read.graph), body.seed)
+    return read, Job(read.graph, service.options(body, read.graph, is_watched=is_watched), body.seed)
 
 
 async def _result(job: Job, max_seconds: float, gone: "asyncio.Task[None]") -> Solved:

@@ -4,7 +4,7 @@ import asyncio
 import base64
 import json
 from collections.abc import AsyncGenerator, Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio.to_thread
 import numpy as np
@@ -15,12 +15,11 @@ from starlette.types import Receive, Scope, Send
 from diffuco.diffusion.reverse import ReverseStep
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import Batch
-from diffuco.problems import Problem
-from diffuco.solution.result import Solution
 from diffuco.inference.streaming import streamed_step
-from diffuco.web.queue import DeviceQueue, Job, Solved
+from diffuco.solution.result import Solution
 from diffuco.web.limits import too_slow
 from diffuco.web.metrics import Metrics
+from diffuco.web.queue import DeviceQueue, Job, Solved
 
 HEARTBEAT_S = 5.0
 """A stream with nothing to say is kept alive, and a client that has gone is noticed."""
@@ -33,11 +32,20 @@ DESCRIPTION = (
 Content = dict[str, Any]
 
 
+class Watched(NamedTuple):
+    """What there is to see."""
+
+    model: str
+    samples: int
+    num_steps: int
+    """Reverse steps."""
+
+
 class JobEvents:
     """The events of one job; made on the event loop, filled by the thread of the device."""
 
-    def __init__(self, job: Job, problem: Problem, num_steps: int) -> None:
-        self.job, self.problem, self.num_steps = job, problem, num_steps
+    def __init__(self, job: Job, watched: Watched) -> None:
+        self.job, self.problem, self.watched = job, job.options.problem, watched
         self.loop = asyncio.get_running_loop()
         self.waiting: asyncio.Queue[Content | None] = asyncio.Queue()
         self.num_taken = 0
@@ -49,8 +57,7 @@ class JobEvents:
     ) -> AsyncGenerator[str, None]:
         """The events as text, until the job is solved or its time is over."""
         ends = self.loop.time() + max_seconds
-        options = self.job.options
-        start = {"num_steps": self.num_steps, "samples": options.samples, "model": options.model, "ahead": ahead}
+        start = self.watched._asdict() | {"ahead": ahead}
         try:
             yield as_text("start", start)
             while (left := ends - self.loop.time()) > 0:
@@ -62,7 +69,7 @@ class JobEvents:
                 if step is None:
                     solved = self.job.result.result()
                     yield as_text("solution", await anyio.to_thread.run_sync(last, solved))
-                    metrics.solved.labels(solved.solution.problem).inc()
+                    metrics.solved.labels(solved.solution.problem.name).inc()
                     return
                 yield as_text("step", step)
             yield as_text("error", {"error": too_slow(max_seconds).reason})
@@ -71,7 +78,7 @@ class JobEvents:
 
     def _on_step(self, batch: Batch, step: ReverseStep) -> None:
         for x in [step.x, step.next_x] if self.num_taken == 0 else [step.next_x]:
-            shown = streamed_step(self.problem, batch, x, index=self.num_taken, num_steps=self.num_steps)
+            shown = streamed_step(self.problem, batch, x, index=self.num_taken, num_steps=self.watched.num_steps)
             energies = shown.energies.tolist()
             self._put({"index": shown.index, "states": packed(shown.states), "energies": energies})
             self.num_taken += 1

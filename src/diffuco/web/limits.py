@@ -12,7 +12,7 @@ class Limits:
     max_samples: int = 32
     max_step_factor: int = 10
     max_sweeps: int = 2_000
-    """Of the refinement of each sample."""
+    """Sweeps that refine each sample."""
     max_waiting: int = 256
     """Requests that wait for the device; more are told to come back later."""
     max_body_bytes: int = 8 * 2**20

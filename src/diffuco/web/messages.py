@@ -2,12 +2,17 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from diffuco.problems import all_problems, get_problem
 
 MAX_SEED = 2**53 - 1
 """Largest whole number that JavaScript holds exactly."""
 
-ProblemName = Literal["mis", "mvc", "max-clique", "max-cut", "mds", "qubo"]
+NAMES = [problem.name for problem in all_problems()]
+ProblemName = Annotated[
+    str, Field(json_schema_extra={"enum": [*NAMES]}), AfterValidator(lambda name: str(get_problem(name)))
+]
 Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
 Index = Annotated[int, Field(ge=0, le=2**31 - 2)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -93,9 +98,15 @@ class SolveRequest(GraphRequest):
     """A graph to solve."""
 
     problem: ProblemName
+    method: str = Field(
+        "auto",
+        max_length=100,
+        description="auto, or a name that `diffuco methods` lists. Options of models ask for the method diffuco.",
+    )
+    time_limit_s: Finite | None = Field(None, gt=0, le=3600, description="Seconds; the method's own unless given.")
     model: str | None = Field(None, max_length=200, description="A name from /api/models; by the graph unless given.")
-    samples: int = Field(8, ge=1, le=10_000, description="Solutions drawn; the best is the answer.")
-    step_factor: int = Field(3, ge=1, le=1_000, description="Times each diffusion step is taken.")
+    samples: int | None = Field(None, ge=1, le=10_000, description="Solutions drawn, 8 by default; the best is kept.")
+    step_factor: int | None = Field(None, ge=1, le=1_000, description="Times each diffusion step is taken; default 3.")
     refine: int | None = Field(
         None,
         ge=0,
@@ -139,12 +150,14 @@ class Answer(Message):
     feasible: bool
     violations: int
     optimal: bool = Field(description="Whether it is proven to be optimal; a sample never is.")
+    bound: float | None = Field(description="No solution is better than this; null where nothing is known.")
     solution: list[int | str] = Field(description="Labels of the chosen nodes; for a cut, one of its sides.")
     energies: list[float] = Field(description="H of every sample, decoded and refined.")
     objectives: list[float]
     sweeps: int
     seconds: dict[str, float]
-    model: str
+    found_by: str = Field(description="The method that found it or, of a trained model, the model's name.")
+    reason: str = Field(description="Why it was taken; empty where the request asked for it.")
     seed: int | None
     solved_together: int = Field(description="Requests in the same batch.")
     greedy: Greedy

@@ -8,30 +8,37 @@ import math
 import secrets
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+import torch
+
 from diffuco.diffusion.reverse import ReverseStep
+from diffuco.foundation.wording import counted
 from diffuco.graphs.batch import Batch
 from diffuco.graphs.graph import Graph
 from diffuco.inference.sampler import OnStep
+from diffuco.methods import Method, ModelMethod
+from diffuco.problems import Problem
 from diffuco.solution.result import Solution
-from diffuco.inference.solver import Solver
+from diffuco.solving.entry import solve
 from diffuco.web.limits import RefusalError
 from diffuco.web.metrics import Metrics
-from diffuco.foundation.wording import counted
 
 
 @dataclass(frozen=True)
 class Options:
     """What two requests must agree on to be solved together."""
 
-    model: str
-    samples: int
-    step_factor: int
-    refine: int | None
+    problem: Problem
+    method: Method
+    time_limit_s: float | None = None
+
+    @property
+    def num_columns(self) -> int:
+        """Samples of each graph that are worked on at once."""
+        return self.method.options.samples if isinstance(self.method, ModelMethod) else 1
 
 
 class Solved(NamedTuple):
@@ -70,10 +77,8 @@ class _AbandonedError(Exception):
 class DeviceQueue:
     """The jobs that wait for a device, and the thread that solves them, the oldest first."""
 
-    def __init__(
-        self, load_solver: Callable[[str], Solver], *, max_waiting: int, max_rows: int, metrics: Metrics
-    ) -> None:
-        self.load_solver, self.max_waiting, self.max_rows, self.metrics = load_solver, max_waiting, max_rows, metrics
+    def __init__(self, device: torch.device, *, max_waiting: int, max_rows: int, metrics: Metrics) -> None:
+        self.device, self.max_waiting, self.max_rows, self.metrics = device, max_waiting, max_rows, metrics
         self.waiting: list[Job] = []
         self.running: list[Job] = []
         self.seconds_per_job = 0.1
@@ -153,7 +158,7 @@ class DeviceQueue:
 
     def _solve(self, jobs: list[Job]) -> list[Solution]:
         first = jobs[0]
-        solver = self.load_solver(first.options.model)
+        method, options = first.options.method, first.options
 
         def on_step(batch: Batch, step: ReverseStep) -> None:
             if all(job.is_abandoned for job in jobs):
@@ -162,15 +167,17 @@ class DeviceQueue:
                 first.on_step(batch, step)
 
         # A GPU replays a whole draw at once; nobody leaves in the meantime.
-        watches = first.on_step is not None or solver.device.type != "cuda"
-        return solver.solve(
+        if isinstance(method, ModelMethod) and (first.on_step is not None or self.device.type != "cuda"):
+            method = replace(method, on_step=on_step)
+        solutions: list[Solution] = solve(
             [job.graph for job in jobs],
-            samples=first.options.samples,
-            step_factor=first.options.step_factor,
-            refine=first.options.refine,
+            options.problem,
+            method=method,
+            time_limit_s=options.time_limit_s,
             seed=secrets.randbits(32) if first.seed is None else first.seed,
-            on_step=on_step if watches else None,
+            device=str(self.device),
         )
+        return solutions
 
     def _record(self, jobs: list[Job], seconds: float, num_solved: int) -> None:
         self.metrics.batch_graphs.observe(len(jobs))
@@ -186,7 +193,7 @@ def _that_fit(first: Job, others: list[Job], max_rows: int) -> list[Job]:
     jobs, largest = [first], max(1, first.graph.num_nodes)
     for job in others:
         padded = max(largest, job.graph.num_nodes)
-        if padded * (len(jobs) + 1) * first.options.samples <= max_rows:
+        if padded * (len(jobs) + 1) * first.options.num_columns <= max_rows:
             jobs.append(job)
             largest = padded
     return jobs[1:]

@@ -15,23 +15,27 @@ from typing import Any, assert_never
 import numpy as np
 
 from diffuco import __version__
-from diffuco.methods import solve_with
 from diffuco.foundation.devices import pick_device
-from diffuco.foundation.errors import InputError
+from diffuco.foundation.errors import GraphWarning, InputError
 from diffuco.foundation.files import finite
 from diffuco.graphs.formats import TEXT_FORMATS, parse_graph
 from diffuco.graphs.generate import ba_graph, er_graph, random_qubo, rb_graph
-from diffuco.graphs.graph import Graph, GraphWarning
+from diffuco.graphs.graph import Graph
 from diffuco.inference.memory import requirement
+from diffuco.methods import ModelMethod, check_method, get_method
+from diffuco.model.checkpoint import Checkpoint
 from diffuco.pretrained import choose_model, list_models, load_model
 from diffuco.pretrained.cards import measured, trained_on, when_to_choose
 from diffuco.problems import all_problems, check_weights, get_problem, ignored_weights, without_ignored_weights
-from diffuco.solution.result import as_count
-from diffuco.inference.solver import Solver
+from diffuco.solution.result import Solution, as_count
+from diffuco.solving.entry import choose_method, solve
 from diffuco.web import messages
-from diffuco.web.queue import Options, Solved
+from diffuco.web.events import Watched
 from diffuco.web.limits import Limits, RefusalError
+from diffuco.web.queue import Options, Solved
 
+MODEL_OPTIONS = {"model", "samples", "step_factor", "refine"}
+"""What in a request asks for a model."""
 MAX_WEIGHT = 1e15
 """Energies are sums and squares of weights in single precision; beyond this they could overflow."""
 
@@ -54,7 +58,7 @@ class Service:
         self.cards = {card["name"]: card for card in list_models()}
         self._paths = {name: name for name in self.cards}
         self._own_defaults: dict[str, str] = {}
-        self._solvers: dict[str, Solver] = {}
+        self._loaded: dict[str, Checkpoint] = {}
         self._loading, self._reading = threading.Lock(), threading.Lock()
         for path in models:
             self._add_own_model(path)
@@ -69,28 +73,44 @@ class Service:
         _check_weights(graph)
         return ReadGraph(graph, [str(warning.message) for warning in caught])
 
-    def options(self, request: messages.SolveRequest, graph: Graph) -> Options:
-        """The model and the settings for a request; what the server does not allow is refused."""
+    def options(self, request: messages.SolveRequest, graph: Graph, *, is_watched: bool = False) -> Options:
+        """The method and the settings for a request; what the server does not allow is refused.
+
+        What can be watched is a model: the one asked for, the server's own, or the shipped one closest to the graph.
+        """
         limits = self.limits
         for name, value, most in (
             ("samples", request.samples, limits.max_samples),
             ("step_factor", request.step_factor, limits.max_step_factor),
-            ("refine", request.refine or 0, limits.max_sweeps),
+            ("refine", request.refine, limits.max_sweeps),
+            ("time_limit_s", request.time_limit_s, limits.max_seconds),
         ):
-            if value > most:
+            if value is not None and value > most:
                 raise RefusalError(422, f"{name} is {value}; this server allows {most}")
-        return Options(self._choose(request, graph), request.samples, request.step_factor, request.refine)
+        problem, given = get_problem(request.problem), request.model_dump(include=MODEL_OPTIONS, exclude_none=True)
+        if not (is_watched or given or request.method == ModelMethod.name):
+            method = get_method(request.method)
+            check_method(method, problem, request.time_limit_s)
+            return Options(problem, method, request.time_limit_s)
+        if is_watched and request.time_limit_s is not None:
+            raise RefusalError(422, "a time limit cannot be watched; leave it out, or ask at /api/solve")
+        model = self.load(self._choose(request, graph))
+        return Options(problem, choose_method(request.method, model, **given), request.time_limit_s)
 
     def check_watchable(self, graph: Graph, options: Options) -> None:
         """Refuse to show steps of samples that are drawn one after the other, as those of very large graphs are."""
-        at_once = requirement(graph, options.samples, self.cards[options.model]["model"]["num_hidden"]).samples_at_once
-        if at_once < options.samples:
-            seen = f"{options.samples} samples of {graph.num_nodes} nodes cannot be watched together"
+        watched = self.watched(options)
+        at_once = requirement(graph, watched.samples, self.cards[watched.model]["model"]["num_hidden"]).samples_at_once
+        if at_once < watched.samples:
+            seen = f"{watched.samples} samples of {graph.num_nodes} nodes cannot be watched together"
             raise RefusalError(422, f"{seen}; ask for {at_once}, or for the answer alone at /api/solve")
 
-    def num_steps(self, options: Options) -> int:
-        """Reverse steps that a request will take."""
-        return options.step_factor * int(self.cards[options.model]["model"]["num_steps"])
+    def watched(self, options: Options) -> Watched:
+        """The model of a request that is watched, and how many steps it will take."""
+        assert isinstance(options.method, ModelMethod)
+        assert isinstance(options.method.model, Checkpoint)
+        name, settings = self._public_name(options.method.model.name), options.method.options
+        return Watched(name, settings.samples, settings.step_factor * int(self.cards[name]["model"]["num_steps"]))
 
     def relevant(self, problem: str, read: ReadGraph) -> ReadGraph:
         """The graph without weights that the problem does not know, and a note that says so; others are checked."""
@@ -103,16 +123,15 @@ class Service:
     def answer(self, request: messages.SolveRequest, read: ReadGraph, solved: Solved) -> dict[str, Any]:
         """The answer to a request: what `diffuco solve --json` prints, and the comparison with greedy."""
         record = solved.solution.to_dict()
-        (greedy,) = solve_with("greedy", request.problem, [read.graph], device="cpu")
-        sign = 1 if get_problem(request.problem).sense == "max" else -1
-        gain = sign * (solved.solution.objective - greedy.objective)
+        greedy: Solution = solve(read.graph, request.problem, method="greedy", device="cpu")
+        gain = -greedy.problem.sign * (solved.solution.objective - greedy.objective)
         if not math.isclose(solved.solution.objective, greedy.objective, rel_tol=1e-9, abs_tol=1e-9):
             comparison = "better" if gain > 0 else "worse"
         else:
             comparison = "equal"
         record["seconds"] = {"wait": solved.waited_s} | {k: v for k, v in record["seconds"].items() if k != "load"}
         record |= {
-            "model": self._public_name(record["model"]),
+            "found_by": self._public_name(record["found_by"]),
             "seed": request.seed,
             "solved_together": solved.solved_together,
             "greedy": {
@@ -124,12 +143,12 @@ class Service:
         }
         return dict(finite(record))
 
-    def load_solver(self, name: str) -> Solver:
-        """The solver with a model, loaded when first needed."""
+    def load(self, name: str) -> Checkpoint:
+        """A model, loaded when first needed."""
         with self._loading:
-            if name not in self._solvers:
-                self._solvers[name] = Solver(self.cards[name]["problem"], self._paths[name], device=str(self.device))
-            return self._solvers[name]
+            if name not in self._loaded:
+                self._loaded[name] = load_model(self._paths[name], self.device)
+            return self._loaded[name]
 
     @cached_property
     def about(self) -> dict[str, Any]:
@@ -157,7 +176,8 @@ class Service:
         if name in self.cards:
             raise InputError(f"{path}: there is a model '{name}' already; rename the file")
         shape = asdict(checkpoint.model.config)
-        self.cards[name] = {"name": name, "problem": checkpoint.problem, "model": shape} | checkpoint.card
+        about = {"name": name, "problem": checkpoint.problem, "model": shape, "baseline": None, "grown_from": None}
+        self.cards[name] = about | checkpoint.card
         self._paths[name] = path
         self._own_defaults.setdefault(checkpoint.problem, name)
 

@@ -1,10 +1,13 @@
-"""Which graphs are solved together: those of similar size, as many as suit a device."""
+"""Which graphs are solved together, and their results in the order in which the graphs were given."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import torch
 
 from diffuco.graphs.graph import Graph
+
+Result = TypeVar("Result")
 
 ROWS_PER_BATCH = {"cpu": 2**13, "cuda": 2**20}
 """Nodes times samples of the graphs solved together: what fits a CPU's cache, what keeps a GPU busy."""
@@ -27,3 +30,15 @@ def batches_by_size(graphs: Sequence[Graph], samples: int, max_rows: int) -> Ite
         group.append(position)
     if group:
         yield group
+
+
+def in_order(parts: Iterable[tuple[Sequence[int], Iterable[Result]]]) -> list[Result]:
+    """Results of groups, each with the positions of its members, as one list by position.
+
+    >>> in_order([([2, 0], "ca"), ([1], "b")])
+    ['a', 'b', 'c']
+    """
+    by_position = {
+        position: result for positions, results in parts for position, result in zip(positions, results, strict=True)
+    }
+    return [by_position[position] for position in range(len(by_position))]

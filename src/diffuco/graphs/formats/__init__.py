@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-from diffuco.foundation.errors import InputError
+from diffuco.foundation.errors import GraphWarning, InputError
 from diffuco.graphs.formats import (
     collection,
     csv_table,
@@ -26,7 +26,7 @@ from diffuco.graphs.formats import (
 from diffuco.graphs.formats.base import Format
 from diffuco.graphs.formats.output import open_for_writing
 from diffuco.graphs.formats.source import MAX_NODES, Source, TextSource, without_compression
-from diffuco.graphs.graph import Graph, GraphWarning
+from diffuco.graphs.graph import Graph
 
 __all__ = ["FORMATS", "TEXT_FORMATS", "Format", "parse_graph", "read_graph", "read_graphs", "write_graph"]
 

@@ -9,9 +9,10 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from diffuco.graphs.formats.source import Source
-from diffuco.graphs.graph import Graph, GraphWarning
+from diffuco.foundation.errors import GraphWarning
 from diffuco.foundation.wording import counted
+from diffuco.graphs.formats.source import Source
+from diffuco.graphs.graph import Graph
 
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,100}")
 

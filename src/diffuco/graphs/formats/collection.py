@@ -6,11 +6,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from diffuco.foundation.wording import counted
 from diffuco.graphs.formats.base import Format, checked_nodes, make_header, warn
 from diffuco.graphs.formats.numbers import LineKinds, NumericLines, columns, read_numbers
 from diffuco.graphs.formats.source import COMPRESSIONS, Source, without_compression
 from diffuco.graphs.graph import Graph
-from diffuco.foundation.wording import counted
 
 TU_COMPANIONS = (
     "_graph_indicator",

@@ -13,12 +13,12 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from diffuco.foundation.wording import counted
 from diffuco.graphs.formats.base import EdgeRows, Format, as_integers, build_graph, check_finite
 from diffuco.graphs.formats.numbers import NUMBER, LineKinds, NotNumericError, NumericLines, read_numbers
 from diffuco.graphs.formats.output import number_texts, text_labels, write_line
 from diffuco.graphs.formats.source import Block, Source, quoted
 from diffuco.graphs.graph import Graph
-from diffuco.foundation.wording import counted
 
 EXPECTED = "u v or u v weight, or a node alone"
 _LARGEST_EXACT = 2**53

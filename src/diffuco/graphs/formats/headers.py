@@ -1,9 +1,9 @@
 """The line that declares the counts: `p edge N M` in the DIMACS family, a bare `N M` in others."""
 
+from diffuco.foundation.wording import counted
 from diffuco.graphs.formats.base import Header, make_header
 from diffuco.graphs.formats.numbers import NUMBER, NumericLines
 from diffuco.graphs.formats.source import Source, quoted
-from diffuco.foundation.wording import counted
 
 
 def problem_line(source: Source, table: NumericLines, kinds: tuple[str, ...]) -> Header:

@@ -7,13 +7,13 @@ from typing import BinaryIO
 
 import numpy as np
 
+from diffuco.foundation.wording import counted
 from diffuco.graphs.formats.base import Format, Header, build_graph, check_num_edges, make_header
 from diffuco.graphs.formats.directions import merge_directions
 from diffuco.graphs.formats.numbers import LineKinds, NumericLines, edge_rows, read_numbers
 from diffuco.graphs.formats.output import edge_columns, write_line, write_rows
 from diffuco.graphs.formats.source import Source, quoted
 from diffuco.graphs.graph import Graph
-from diffuco.foundation.wording import counted
 
 _FIELDS = {"pattern": 2, "integer": 3, "real": 3, "double": 3}
 """Columns of an entry, by what the banner calls the values."""

@@ -9,6 +9,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from diffuco.foundation.wording import counted
 from diffuco.graphs.formats.base import (
     EdgeRows,
     Format,
@@ -27,7 +28,6 @@ from diffuco.graphs.formats.numbers import LineKinds, NumericLines, read_numbers
 from diffuco.graphs.formats.output import number_texts, require_weights_not_negative, write_line
 from diffuco.graphs.formats.source import Source
 from diffuco.graphs.graph import Graph
-from diffuco.foundation.wording import counted
 
 _FORMATS = {float(code) for code in ("0", "1", "10", "11", "100", "101", "110", "111")}
 

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diffuco.foundation.errors import InputError
+from diffuco.foundation.wording import counted
 from diffuco.graphs.formats.base import EdgeRows, check_finite, checked_nodes
 from diffuco.graphs.formats.source import Block, Source, quoted
-from diffuco.foundation.wording import counted
 
 NUMBER = re.compile(rb"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.IGNORECASE)
 MAX_NUMBERS = 300_000_000

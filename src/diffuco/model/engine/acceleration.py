@@ -8,8 +8,8 @@ from torch import Tensor
 
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import Batch
-from diffuco.model.gnn import Gnn, GnnConfig
 from diffuco.model.engine.parameters import FlatParameters
+from diffuco.model.gnn import Gnn, GnnConfig
 from diffuco.ops import triton_works
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from diffuco.graphs.batch import Batch
-from diffuco.model.gnn import Gnn
 from diffuco.model.engine.layout import Layout
 from diffuco.model.engine.neighborhood import Neighborhood, neighborhood
 from diffuco.model.engine.parameters import FlatParameters
+from diffuco.model.gnn import Gnn
 from diffuco.ops import triton_gnn as kernels
 
 

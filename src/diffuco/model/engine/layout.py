@@ -6,8 +6,8 @@ Legend: L layers, F hidden features.
 import torch
 from torch import Tensor
 
-from diffuco.model.gnn import Gnn
 from diffuco.model.engine.parameters import FlatParameters
+from diffuco.model.gnn import Gnn
 from diffuco.ops.triton_gnn_pieces import LAYER_MATRICES, LAYER_VECTORS
 
 

@@ -417,7 +417,7 @@ function showAnswer() {
   const seconds = Object.values(answer.seconds).reduce((sum, one) => sum + one, 0);
   const facts = document.createElement("p");
   facts.className = "hint";
-  facts.textContent = `model ${answer.model}, ${counted(answer.objectives.length, "sample")}, ${seconds.toFixed(1)} s`;
+  facts.textContent = `found by ${answer.found_by}, ${counted(answer.objectives.length, "sample")}, ${seconds.toFixed(1)} s`;
 
   const actions = document.createElement("p");
   actions.className = "actions";
