@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from diffuco.methods import Method, register_method
     from diffuco.pretrained import list_models, load_model, save_model
     from diffuco.problems import Problem
+    from diffuco.problems.conformance import check_problem
     from diffuco.solution.result import Solution
     from diffuco.solution.verification import check
     from diffuco.solving.entry import solve
@@ -40,6 +41,7 @@ _HOME = {
     "Solver": "diffuco.inference.solver",
     "TrainConfig": "diffuco.training.config",
     "check": "diffuco.solution.verification",
+    "check_problem": "diffuco.problems.conformance",
     "compare": "diffuco.evaluation.compare",
     "evaluate": "diffuco.evaluation.evaluate",
     "list_models": "diffuco.pretrained",
@@ -61,6 +63,7 @@ __all__ = [
     "Solver",
     "TrainConfig",
     "check",
+    "check_problem",
     "compare",
     "evaluate",
     "list_models",
