@@ -12,6 +12,8 @@ command line's `--help` do not wait for torch.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from diffuco.foundation.version import __version__
+
 if TYPE_CHECKING:
     from diffuco import problems
     from diffuco.evaluation.compare import compare
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from diffuco.training.config import TrainConfig
     from diffuco.training.loop import train
 
-__version__ = "0.1.0"
 
 _HOME = {
     "DiffUCOSampler": "diffuco.integrations.dimod_sampler",

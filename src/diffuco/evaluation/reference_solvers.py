@@ -10,8 +10,8 @@ from importlib import metadata
 
 import numpy as np
 
-from diffuco import __version__
 from diffuco.evaluation.reference_store import Reference
+from diffuco.foundation.version import __version__
 from diffuco.graphs.graph import Graph
 from diffuco.methods import get_method
 from diffuco.methods.base import Deadline
