@@ -12,7 +12,7 @@ command line's `--help` do not wait for torch.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from diffuco.foundation.version import __version__
+from diffuco.foundation.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from diffuco import problems
