@@ -17,7 +17,8 @@ from diffuco.foundation.devices import pick_device
 from diffuco.foundation.errors import InputError
 from diffuco.foundation.provenance import hardware, source_commit
 from diffuco.graphs.graph import Graph
-from diffuco.inference.solver import Decode, Model, SampleOptions
+from diffuco.inference.answers import Decode, SampleOptions
+from diffuco.inference.solver import Model
 from diffuco.methods import Method, ModelMethod, Settings, check_method, get_method
 from diffuco.methods.annealer import Annealer
 from diffuco.methods.model import solver_with

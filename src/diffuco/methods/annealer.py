@@ -9,12 +9,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from diffuco.diffusion.decoding import conditional_expectation
 from diffuco.foundation.devices import finish
 from diffuco.graphs.batch import Batch, make_batch
 from diffuco.graphs.batch.by_size import batches_by_size, in_order
 from diffuco.graphs.graph import Graph
-from diffuco.inference.solver import best_solutions
+from diffuco.inference.answers import best_solutions
+from diffuco.inference.decoding import conditional_expectation
 from diffuco.methods.base import Deadline, Method, Settings
 from diffuco.problems import Problem
 from diffuco.solution.result import Solution

@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from diffuco.diffusion.decoding import conditional_expectation
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import make_batch
 from diffuco.graphs.graph import Graph
-from diffuco.inference.solver import best_solutions
+from diffuco.inference.answers import best_solutions
+from diffuco.inference.decoding import conditional_expectation
 from diffuco.problems import Problem
 from diffuco.solution.result import Solution
 

@@ -16,9 +16,10 @@ from diffuco.foundation.devices import finish
 from diffuco.graphs.batch import Batch
 from diffuco.graphs.batch.by_size import in_order, rows_per_batch
 from diffuco.graphs.graph import Graph
+from diffuco.inference.answers import SampleOptions, draw_solutions
 from diffuco.inference.refinement import schedule_for_samples
 from diffuco.inference.sampler import OnStep
-from diffuco.inference.solver import Model, SampleOptions, Solver, draw_solutions, shared_solver
+from diffuco.inference.solver import Model, Solver, shared_solver
 from diffuco.methods.anneal import NUM_CHAINS, anneal_until
 from diffuco.methods.annealer import Annealer
 from diffuco.methods.base import Deadline, Method, Settings

@@ -10,9 +10,10 @@ from diffuco.foundation.devices import pick_device
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import make_batch
 from diffuco.graphs.convert import as_graph, qubo_as_graph
+from diffuco.inference.answers import Decode, SampleOptions, best_solutions
 from diffuco.inference.refinement import refine as refine_states
 from diffuco.inference.refinement import schedule_for_samples
-from diffuco.inference.solver import Decode, Model, SampleOptions, best_solutions
+from diffuco.inference.solver import Model
 from diffuco.methods import Method, ModelMethod, Settings, check_method, get_method
 from diffuco.problems import Problem, Qubo, check_weights, get_problem
 from diffuco.solution.result import Solution

@@ -6,12 +6,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from diffuco.diffusion.decoding import conditional_expectation
 from diffuco.graphs.batch import Batch, make_batch
 from diffuco.graphs.batch.by_size import batches_by_size, rows_per_batch
 from diffuco.graphs.graph import Graph
+from diffuco.inference.answers import draw_solutions
+from diffuco.inference.decoding import conditional_expectation
 from diffuco.inference.sampler import Sampler
-from diffuco.inference.solver import draw_solutions
 from diffuco.problems import Problem
 from diffuco.training.config import TrainConfig
 
