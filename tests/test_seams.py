@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from filelock import FileLock
 from torch import nn
 
 from diffuco.diffusion import mean_field
@@ -347,6 +348,26 @@ def test_every_noise_and_objective_can_be_made_by_its_name():
     assert {make_noise(name, 3).name for name in NOISES} == set(NOISES)
     for name in OBJECTIVES:
         assert choose_parts(CONFIG, objective=name).objective.name == name
+
+
+def test_two_trainings_do_not_share_a_folder(tmp_path, run):
+    with FileLock(tmp_path / ".lock"):
+        with pytest.raises(InputError, match="another training is running in this folder"):
+            train(CONFIG, tmp_path, progress=False)
+        refused = run("train", "mis-tiny", "--out", tmp_path)
+        assert (refused.code, len(refused.errors)) == (2, 1)
+        assert not (tmp_path / "resume.safetensors").exists()
+    short = replace(CONFIG, num_layers=1, num_hidden=8)
+    assert not train(short, tmp_path, max_minutes=0.0, progress=False)["finished"]
+    with FileLock(tmp_path / ".lock"), pytest.raises(InputError, match="another training"):
+        train(short, tmp_path, resume=True, progress=False)
+    assert train(short, tmp_path, resume=True, progress=False)["finished"]
+
+
+def test_a_refused_resume_makes_no_folder(tmp_path):
+    with pytest.raises(InputError, match="no such file"):
+        train(CONFIG, tmp_path / "none", resume=True, progress=False)
+    assert not (tmp_path / "none").exists()
 
 
 SCRIPT = """

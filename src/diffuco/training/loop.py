@@ -5,7 +5,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from diffuco.foundation.errors import InputError
 from diffuco.graphs.collection import Collection
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.statistics import describe
@@ -14,11 +13,12 @@ from diffuco.problems import Problem
 from diffuco.training.config import TrainConfig
 from diffuco.training.data import TrainingGraphs
 from diffuco.training.distributed import joined_group
-from diffuco.training.held_out import check_unchanged, publish
+from diffuco.training.folder import claimed
+from diffuco.training.held_out import publish
 from diffuco.training.keeper import Keeper
 from diffuco.training.parts import AnyNetwork, AnyNoise, AnyObjective, Parts, choose_parts
 from diffuco.training.reporting import Reporter
-from diffuco.training.resume import FILE, Progress, load_state
+from diffuco.training.resume import Progress, load_state
 from diffuco.training.step import TrainStep
 from diffuco.training.validation import Validation
 
@@ -62,11 +62,7 @@ def train(
     """
     parts = choose_parts(config, problem=problem, network=network, noise=noise, objective=objective)
     config = parts.config
-    if (out / FILE).exists() and not resume:
-        raise InputError(f"{out} already holds a run; continue it with --resume or choose another --out")
-    if graphs is not None and resume:
-        check_unchanged(out, graphs)
-    with joined_group(device) as group:
+    with claimed(out, graphs, resume=resume), joined_group(device) as group:
         # Set up the data, the network, the optimiser and the validation.
         show = progress and group.is_leader
         dataset = graphs or get_dataset(config.dataset)

@@ -1,0 +1,40 @@
+"""The folder of a run, which belongs to one training at a time."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from diffuco.foundation.errors import InputError
+from diffuco.graphs.collection import Collection
+from diffuco.training.distributed import leads
+from diffuco.training.held_out import check_unchanged
+from diffuco.training.resume import FILE
+
+LOCK = ".lock"
+
+
+@contextmanager
+def claimed(folder: Path, graphs: Collection | None, *, resume: bool) -> Iterator[None]:
+    """Hold the folder while a run writes into it; one that is in use, or not what the user thinks, is an InputError.
+
+    The lock ends with the process, however that ends. Of several processes that share a run, the leader holds it.
+    """
+    if resume and not (folder / FILE).exists():
+        raise InputError(f"{folder / FILE}: no such file; start the run without --resume or check the path")
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / LOCK)
+    if leads():
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise InputError(f"{folder}: another training is running in this folder; choose another --out") from None
+    try:
+        if (folder / FILE).exists() and not resume:
+            raise InputError(f"{folder} already holds a run; continue it with --resume or choose another --out")
+        if resume and graphs is not None:
+            check_unchanged(folder, graphs)
+        yield
+    finally:
+        lock.release()
