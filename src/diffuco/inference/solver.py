@@ -15,7 +15,7 @@ from diffuco.graphs.batch.by_size import batches_by_size, in_order, rows_per_bat
 from diffuco.graphs.convert import as_graph, qubo_as_graph
 from diffuco.graphs.graph import Graph
 from diffuco.inference.answers import Decode, SampleOptions, best_solutions, draw_solutions, next_seed
-from diffuco.inference.memory import LARGE_BYTES, Requirement, check_fits, requirement
+from diffuco.inference.memory import LARGE_BYTES, TYPICAL_HIDDEN, Requirement, check_fits, requirement
 from diffuco.inference.refinement import refine as refine_states
 from diffuco.inference.refinement import schedule_for_samples
 from diffuco.inference.sampler import OnStep, Sampler
@@ -54,10 +54,10 @@ class Solver:
         self.checkpoint = model
         network = model.model.to(self.device)
         # Compiling pays when a shape repeats, as in training; here every batch has its own.
-        can_fuse = pick_engine("auto", network.config, self.device) == "fused"
+        can_fuse = pick_engine("auto", network, self.device) == "fused"
         self.engine = "fused" if can_fuse else "reference"
         denoiser = accelerate(network, FlatParameters(network), self.engine)
-        self.sampler = Sampler(denoiser, network.config.num_steps, self.device)
+        self.sampler = Sampler(denoiser, network.config.num_steps, self.device, records=network.is_recordable)
         self.load_seconds = time.perf_counter() - started
 
     def solve(
@@ -150,7 +150,8 @@ class Solver:
 
     def requirement(self, graph: Graph, samples: int = 8, *, split: bool = True) -> Requirement:
         """The memory that solving a graph will take, and how its samples are split to keep it low."""
-        return requirement(graph, samples, self.checkpoint.model.config.num_hidden, self.engine, split=split)
+        num_hidden = getattr(self.checkpoint.model.config, "num_hidden", TYPICAL_HIDDEN)
+        return requirement(graph, samples, num_hidden, self.engine, split=split)
 
 
 @lru_cache(maxsize=8)
