@@ -1,6 +1,6 @@
 """Problems of your own: state an energy, then check, train, solve and compare without touching the package.
 
-    python examples/custom_problem.py [--epochs 60]
+    python examples/custom_problem.py [--epochs 40]
 
 bisection.py is a quadratic problem with a fast form, total_domination.py one that is not quadratic and states nothing
 but its energy and its check. Training takes about a minute on a CPU.
@@ -24,7 +24,7 @@ NUM_TEST = 10
 def main() -> None:
     """Show both problems."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--epochs", type=int, default=60, help="passes over the training graphs")
+    parser.add_argument("--epochs", type=int, default=40, help="passes over the training graphs")
     epochs = parser.parse_args().epochs
     for problem in (MinimumBisection(), MinimumTotalDominatingSet()):
         show(problem, epochs)
