@@ -27,10 +27,10 @@ RED, BLUE, GREY, INK = "#d1495b", "#9fb4c7", "#5b6b7a", "#22303c"
 
 
 def plot_solution(solution: Solution, path: str | Path) -> None:
-    """Draw a solution to a file in the format of its suffix.
+    """Draw a solution to a file; its suffix decides the format.
 
-    Chosen nodes are red. Edges that make the solution what it is are drawn strong: those of a cut, inside a clique, or
-    from a dominating set. A large graph is drawn as its adjacency matrix, chosen nodes first.
+    Chosen nodes are red. The edges that matter are drawn in bold: the edges of a cut, inside a clique, or from a
+    dominating set. A large graph is drawn as its adjacency matrix, with the chosen nodes first.
     """
     figure_class = check_plot_path(path)
     graph = solution.graph
@@ -48,7 +48,7 @@ def plot_solution(solution: Solution, path: str | Path) -> None:
 
 
 def check_plot_path(path: str | Path) -> Any:
-    """Matplotlib's Figure class, which needs no display; InputError where the file could not be drawn."""
+    """Matplotlib's Figure class, which needs no display; raises InputError if the file could not be drawn."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -63,7 +63,7 @@ def check_plot_path(path: str | Path) -> Any:
 
 
 def spring_layout(graph: Graph, *, iterations: int = 80, seed: int = 0) -> NDArray[np.float64]:
-    """Positions [num_nodes, 2] where edges pull and all pairs push (Fruchterman and Reingold), in the unit disc."""
+    """Positions [num_nodes, 2] in the unit disc; edges attract and all pairs repel (Fruchterman and Reingold)."""
     rng = np.random.default_rng(seed)
     num_nodes = graph.num_nodes
     places = rng.uniform(-1, 1, (num_nodes, 2))
@@ -71,7 +71,7 @@ def spring_layout(graph: Graph, *, iterations: int = 80, seed: int = 0) -> NDArr
         return np.zeros((num_nodes, 2))
     spacing = 1 / np.sqrt(num_nodes)
     u, v = graph.edges.T
-    # Dense graphs would collapse: an edge of two busy nodes pulls less.
+    # An edge between two nodes of high degree pulls less, because dense graphs would collapse otherwise.
     strength = 1 / np.sqrt(np.maximum(1, np.minimum(graph.degrees[u], graph.degrees[v])))
     for step in 0.2 * (1 - np.arange(iterations) / iterations):
         push = _push(places, spacing)
@@ -88,7 +88,7 @@ def spring_layout(graph: Graph, *, iterations: int = 80, seed: int = 0) -> NDArr
 
 
 def _push(places: NDArray[np.float64], spacing: float) -> NDArray[np.float64]:
-    """Sum over the other nodes of offset / distance^2, by matrix products: no [N, N, 2] array is made."""
+    """Sum over the other nodes of offset / distance^2; matrix products avoid an array [N, N, 2]."""
     squares = (places**2).sum(axis=1)
     inverse = squares[:, None] + squares[None, :] - 2 * places @ places.T
     np.maximum(inverse, 1e-6, out=inverse)
@@ -118,7 +118,7 @@ def _draw_nodes_and_edges(axes: "Axes", solution: Solution) -> None:
 
 
 def _strong_edges(solution: Solution) -> NDArray[np.bool_]:
-    """The edges that show what the solution is: cut, inside the clique, dominating, or violated. [E]."""
+    """The edges to draw in bold: cut, inside the clique, dominating, or violated. [E]."""
     num_chosen_ends = solution.chosen[solution.graph.edges].sum(axis=1)
     wanted = solution.problem.marked_ends
     strong: NDArray[np.bool_] = num_chosen_ends == wanted
@@ -150,7 +150,7 @@ def _title(solution: Solution) -> str:
 
 
 def plot_comparisons(records: Sequence[dict[str, Any]], path: str | Path) -> None:
-    """Draw records of `diffuco compare`, a panel each: the gap of every method against the time it took."""
+    """Draw one panel per record of `diffuco compare`: the gap of every method against the time it took."""
     new_figure = check_plot_path(path)
     num_columns = min(2, len(records))
     num_rows = -(-len(records) // num_columns)
@@ -177,7 +177,7 @@ def _draw_comparison(figure: "Figure", axes: "Axes", record: dict[str, Any]) -> 
     axes.set_yscale("symlog", linthresh=0.1)
     if all(run["gap"] >= 0 for run in record["runs"]):  # the best known can be beaten
         axes.set_ylim(bottom=0)
-    axes.set_xlabel("seconds a graph", color=INK)
+    axes.set_xlabel("seconds per graph", color=INK)
     axes.set_ylabel("mean gap to the reference, %", color=INK)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(lambda value, _: f"{value:g}")
@@ -192,7 +192,7 @@ def _draw_comparison(figure: "Figure", axes: "Axes", record: dict[str, Any]) -> 
 
 
 def _move_apart(figure: "Figure", labels: "Sequence[Annotation]") -> None:
-    """Lift each label until it covers none before it."""
+    """Move each label up until it overlaps none of the labels before it."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     renderer = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]
@@ -206,7 +206,7 @@ def _move_apart(figure: "Figure", labels: "Sequence[Annotation]") -> None:
 
 @dataclass(frozen=True)
 class Curve:
-    """A line of a figure; `error` are standard errors of `y`, `is_reported` marks what others measured."""
+    """A line of a figure; `error` holds standard errors of `y`, and `is_reported` marks values that others measured."""
 
     label: str
     x: Sequence[float]
@@ -214,18 +214,18 @@ class Curve:
     error: Sequence[float | None] | None = None
     is_reported: bool = False
     is_time: bool = False
-    """On a second axis to the right."""
+    """Whether it is drawn on a second axis to the right."""
 
 
 def plot_curves(
     curves: Sequence[Curve], path: str | Path, *, title: str, x_label: str, y_label: str, vertical: float | None = None
 ) -> None:
-    """Draw curves over one axis, those of time over a second one; `vertical` is where a line across is drawn."""
+    """Draw curves on one axis, and curves of time on a second one; a vertical line is drawn at `vertical`."""
     figure = check_plot_path(path)(figsize=(8, 5.2), layout="constrained")
     axes = figure.add_subplot()
     right = axes.twinx() if any(curve.is_time for curve in curves) else None
     labels = list(dict.fromkeys(curve.label for curve in curves))
-    colors = dict(zip(labels, _colors(labels), strict=True))  # one for ours and what others report
+    colors = dict(zip(labels, _colors(labels), strict=True))  # a curve of ours and the reported one share a colour
     for curve in curves:
         target = right if curve.is_time and right is not None else axes
         errors = None if curve.error is None else [0.0 if value is None else value for value in curve.error]
@@ -236,7 +236,7 @@ def plot_curves(
     if vertical is not None:
         axes.axvline(vertical, color=GREY, linewidth=1, linestyle="--")
     if right is not None:
-        right.set_ylabel("seconds a graph", color=INK)
+        right.set_ylabel("seconds per graph", color=INK)
         right.set_ylim(bottom=0)
     axes.set_xlabel(x_label, color=INK)
     axes.set_ylabel(y_label, color=INK)
@@ -251,6 +251,6 @@ def plot_curves(
 
 
 def _colors(methods: list[str]) -> list[str]:
-    """Red for the model; the others as far apart as a short list allows."""
+    """Red for the model; for the others, colours as far apart as a short list allows."""
     others = iter(["#2e6f95", "#5c946e", "#c98b2b", "#7d5ba6", "#3d3d3d", "#b0678c", "#4fa3a5", "#8a7a5c"] * 4)
     return [RED if method.lower() == "diffuco" else next(others) for method in methods]
