@@ -63,7 +63,7 @@ def _with_tokens(batch: Batch, values: Tensor, tokens: list[Tensor], num_configu
 
 
 def check_probabilities(batch: Batch, probs: Tensor, token_size: int) -> None:
-    """Refuse what cannot be decoded."""
+    """Refuse probabilities and token sizes that cannot be decoded."""
     if not 1 <= token_size <= MAX_TOKEN_SIZE:
         raise InputError(
             f"token size {token_size}; give 1 to {MAX_TOKEN_SIZE}, because a token of k nodes has 2^k configurations"

@@ -22,7 +22,7 @@ class Noise(ABC):
     """A forward process over `num_steps` steps, as the loss needs it."""
 
     name: ClassVar[str]
-    """What training configurations call it."""
+    """Its name in training configurations."""
 
     num_steps: int
     """T: diffusion steps."""
@@ -106,5 +106,5 @@ def make_noise(noise: str | type[Noise] | Noise, num_steps: int) -> Noise:
         noise = NOISES[noise]
     made = noise(num_steps) if isinstance(noise, type) else noise
     if made.num_steps != num_steps:
-        raise InputError(f"a noise over {made.num_steps} steps for a run of {num_steps}; give both the same num_steps")
+        raise InputError(f"the noise has {made.num_steps} steps, the run has {num_steps}; give both the same num_steps")
     return made

@@ -34,9 +34,9 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def lock(path: Path) -> FileLock:
-    """A lock on a file or folder, held by this process until it is released; InputError if another one has it.
+    """Lock a file or folder for this process until it is released; raises InputError if another process holds it.
 
-    The lock is a file of the temporary folder, so that nothing is left beside the user's files.
+    The lock is a file in the temporary folder, so nothing is left next to the user's files.
     """
     folder = Path(tempfile.gettempdir()) / "diffuco-locks"
     folder.mkdir(exist_ok=True)

@@ -131,16 +131,16 @@ def _read_header(path: Path) -> dict[str, Any]:
 
 
 def _network_of(path: Path, header: dict[str, Any], given: type[Network] | None) -> type[Network]:
-    name = header.get("network", Gnn.name)  # files from before there was a choice
+    name = header.get("network", Gnn.name)  # older files do not name the network
     try:
         kind = given or get_network(name)
     except InputError:
         raise InputError(
-            f"{path}: a checkpoint of the network '{name}', which is not known here; pass its class to "
+            f"{path}: the checkpoint holds the network '{name}', which is not known here; pass its class to "
             "load_model(path, network=...) or to diffuco.model.register_network"
         ) from None
     if kind.name != name:
-        raise InputError(f"{path}: a checkpoint of the network '{name}', not '{kind.name}'; choose another file")
+        raise InputError(f"{path}: the checkpoint holds the network '{name}', not '{kind.name}'; choose another file")
     return kind
 
 

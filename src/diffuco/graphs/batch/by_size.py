@@ -33,7 +33,7 @@ def batches_by_size(graphs: Sequence[Graph], samples: int, max_rows: int) -> Ite
 
 
 def in_order(parts: Iterable[tuple[Sequence[int], Iterable[Result]]]) -> list[Result]:
-    """Results of groups, each with the positions of its members, as one list by position.
+    """Merge the results of groups, each given with the positions of its members, into one list by position.
 
     >>> in_order([([2, 0], "ca"), ([1], "b")])
     ['a', 'b', 'c']

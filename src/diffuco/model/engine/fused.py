@@ -134,7 +134,7 @@ class Tape:
         gradient = grads.sum(0)
         layout.mean_shares(gradient).copy_(torch.stack(d_shares[::-1]))
         gradient = gradient / scale
-        # A gradient that is out of range is discarded; only the optimiser's momentum moves the parameters in such a step.
+        # A gradient out of range is discarded; in such a step only the optimiser's momentum moves the parameters.
         return torch.where(gradient.isfinite().all(), gradient, 0.0)
 
     def _used(self, values: Tensor) -> Tensor:
