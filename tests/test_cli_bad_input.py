@@ -206,7 +206,7 @@ def test_missing_solution_file(run, tmp_path, house):
     [
         (["generate", "rb-smal", "--out", "OUT"], "rb-small"),
         (["generate", "rb-tiny", "--out", "OUT", "--split", "dev"], "dev"),
-        (["generate", "rb-tiny", "--out", "OUT", "--count", "100000"], "100,000 graphs asked of rb-tiny"),
+        (["generate", "rb-tiny", "--out", "OUT", "--count", "100000"], "100,000 graphs requested from rb-tiny"),
         (["generate", "rb-tiny", "--out", "OUT", "--count", "1", "--format", "tu"], "'tu'"),
         (["generate", "rb-tiny", "--out", "/proc/none", "--count", "1"], "/proc/none"),
         (["train", "mis-tinny", "--out", "OUT"], "mis-tiny"),
