@@ -51,7 +51,7 @@ def optima() -> dict[str, list[float]]:
     return {name: [optimum(name, graph) for graph in tiny_graphs(name)] for name in names}
 
 
-@pytest.mark.filterwarnings("ignore::diffuco.graphs.graph.GraphWarning")
+@pytest.mark.filterwarnings("ignore::diffuco.foundation.errors.GraphWarning")
 @pytest.mark.parametrize(("name", "problem"), PAIRS)
 def test_answers_are_feasible_and_exact_methods_and_annealers_find_the_optimum(name, problem, optima):
     if get_method(name).missing():
@@ -88,7 +88,7 @@ def abs_sign(problem: str) -> float:
     return -1.0 if get_problem(problem).sense == "max" else 1.0
 
 
-@pytest.mark.filterwarnings("ignore::diffuco.graphs.graph.GraphWarning")
+@pytest.mark.filterwarnings("ignore::diffuco.foundation.errors.GraphWarning")
 @pytest.mark.parametrize(("name", "problem"), [pair for pair in PAIRS if pair[0] not in ("kamis", *EXACT)])
 def test_same_seed_same_answer(name, problem):
     if get_method(name).missing():

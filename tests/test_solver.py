@@ -194,7 +194,7 @@ def test_unknown_models_and_devices_are_refused():
         pick_device("quantum")
 
 
-@pytest.mark.filterwarnings("ignore::diffuco.graphs.graph.GraphWarning")
+@pytest.mark.filterwarnings("ignore::diffuco.foundation.errors.GraphWarning")
 @pytest.mark.parametrize("name", NAMES)
 def test_every_problem_on_every_format(tmp_path, name):
     graph = Graph.from_edges([(0, 1), (1, 2), (2, 3), (0, 3), (3, 4)])
@@ -211,7 +211,7 @@ def test_every_problem_on_every_format(tmp_path, name):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::diffuco.graphs.graph.GraphWarning")
+@pytest.mark.filterwarnings("ignore::diffuco.foundation.errors.GraphWarning")
 @pytest.mark.skipif(not SHARED_DATA.is_dir(), reason="the benchmark instances are not beside this checkout")
 @pytest.mark.parametrize("name", NAMES)
 def test_every_problem_on_every_benchmark_instance(name):
