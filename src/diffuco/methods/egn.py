@@ -10,13 +10,14 @@ from collections.abc import Sequence
 import torch
 
 from diffuco.graphs.graph import Graph
+from diffuco.inference.solver import SampleOptions
 from diffuco.methods.base import Method, OnSolved
 from diffuco.methods.model import solver_with
 from diffuco.pretrained import FIND_BASELINES, choose_model, list_models
 from diffuco.problems import Problem
 from diffuco.solution.result import Solution
 
-NUM_SAMPLES = 8
+OPTIONS = SampleOptions(samples=8, step_factor=1, refine=0)
 
 
 class Egn(Method):
@@ -49,7 +50,7 @@ class Egn(Method):
         """Sample and decode."""
         model = choose_model(problem, graphs, baseline=self.name).name
         solver = solver_with(problem, model, device)
-        return solver.solve(graphs, samples=NUM_SAMPLES, step_factor=1, refine=0, seed=seed, on_solved=on_solved)
+        return solver.solve_graphs(graphs, OPTIONS, seed=seed, on_solved=on_solved)
 
 
 class EgnAnneal(Egn):

@@ -5,8 +5,7 @@ Legend: N rows, S chains per graph.
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -70,8 +69,9 @@ class ModelMethod(Method):
         def solve_some(solver: Solver, reason: str, positions: list[int]) -> list[Solution]:
             chosen = [graphs[position] for position in positions]
             if time_limit_s is None:
-                told: dict[str, Any] = {"reason": reason, "on_solved": on_solved, "on_step": self.on_step}
-                return solver.solve(chosen, seed=seed, **asdict(self.options), **told)
+                return solver.solve_graphs(
+                    chosen, self.options, seed=seed, reason=reason, on_solved=on_solved, on_step=self.on_step
+                )
             refiner = AnnealedSamples(solver, reason)
             return refiner.solve(
                 problem, chosen, seed=seed, device=device, time_limit_s=time_limit_s, on_solved=on_solved
@@ -90,7 +90,7 @@ class ModelMethod(Method):
         choices = choose_models(problem, graphs)
         for choice in dict.fromkeys(choices):
             positions = [position for position, other in enumerate(choices) if other == choice]
-            yield solver_with(problem, choice.name, device), f"model {choice.name}, {choice.reason}", positions
+            yield solver_with(problem, choice.name, device), choice.reason, positions
 
 
 def solver_with(problem: Problem, model: Model | None, device: torch.device | str) -> Solver:
