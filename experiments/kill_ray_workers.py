@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from diffuco.foundation.provenance import hardware, source_commit
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.formats import read_graph, write_graph
-from diffuco.foundation.provenance import hardware, source_commit
 from diffuco.solution.verification import verify
 
 Record = dict[str, Any]

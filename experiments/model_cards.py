@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from diffuco import pretrained
+from diffuco.foundation.wording import counted
 from diffuco.pretrained.cards import Card, grown_from, is_baseline, measured, sparkline, trained_on, when_to_choose
 from diffuco.problems import get_problem
 from diffuco.reproduction.benchmarks import TABLE_1, TABLE_3
 from diffuco.reproduction.reported import CE
-from diffuco.foundation.wording import counted
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "models.md"

@@ -14,7 +14,7 @@ from diffuco.foundation.errors import GraphWarning, InputError
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph
 from diffuco.inference.solver import Solver
-from diffuco.methods import get_method
+from diffuco.methods import Settings, get_method
 from diffuco.methods.model import AnnealedSamples, ModelMethod, PlainModelMethod
 from diffuco.pretrained import load_model
 from diffuco.problems import get_problem
@@ -34,7 +34,7 @@ def test_model_draws_more_while_there_is_time(monkeypatch, limit_s, drawn):
 
     monkeypatch.setattr("diffuco.methods.base.time.perf_counter", lambda: clock[0])
     monkeypatch.setattr(Solver, "solve_graphs", solve_in_a_second_a_sample)
-    solutions = method.solve(get_problem("mis"), TINY, time_limit_s=limit_s, on_solved=done.append)
+    solutions = method.solve(get_problem("mis"), TINY, Settings(time_limit_s=limit_s, on_solved=done.append))
     assert asked == drawn
     assert done == [len(TINY)]
     assert {len(solution.energies) for solution in solutions} <= set(drawn)
@@ -46,7 +46,7 @@ def test_model_draws_more_while_there_is_time(monkeypatch, limit_s, drawn):
 
 def test_the_model_is_refined_unless_it_is_the_plain_one():
     kinds = (ModelMethod, PlainModelMethod)
-    assert [kind("mis-rb-small").solve(get_problem("mis"), TINY)[0].sweeps for kind in kinds] == [1000, 0]
+    assert [kind("mis-rb-small").solve(get_problem("mis"), TINY, Settings())[0].sweeps for kind in kinds] == [1000, 0]
 
 
 @pytest.mark.parametrize(("limit_s", "drawn"), [(1e-6, [1]), (100.0, [1, 31])])
@@ -63,7 +63,7 @@ def test_chains_start_from_as_many_samples_as_there_is_time_for(monkeypatch, lim
 
     monkeypatch.setattr(AnnealedSamples, "_draw", draw)
     monkeypatch.setattr("diffuco.methods.model.anneal_until", keep_the_start)
-    method.solve(get_problem("mis"), TINY, time_limit_s=limit_s)
+    method.solve(get_problem("mis"), TINY, Settings(time_limit_s=limit_s))
     assert counts == drawn
     assert starts[0].shape[1] == 32
     assert len(torch.unique(starts[0], dim=1).T) == sum(drawn)
@@ -72,11 +72,11 @@ def test_chains_start_from_as_many_samples_as_there_is_time_for(monkeypatch, lim
 def test_a_model_with_a_time_limit_solves_small_graphs_and_is_named():
     method, problem, done = ModelMethod("mis-rb-small"), get_problem("mis"), []
     graphs = [*TINY, Graph.from_edges([], num_nodes=0)]
-    found = method.solve(problem, graphs, time_limit_s=0.2, seed=3, on_solved=done.append)
+    found = method.solve(problem, graphs, Settings(seed=3, time_limit_s=0.2, on_solved=done.append))
     assert sum(done) == len(graphs)
     assert all(solution.feasible and solution.found_by == "mis-rb-small" for solution in found)
     assert {solution.reason for solution in found} == {""}  # it was asked for
-    chosen = ModelMethod().solve(problem, TINY, time_limit_s=0.2)
+    chosen = ModelMethod().solve(problem, TINY, Settings(time_limit_s=0.2))
     assert all(solution.reason.startswith("the closest of the") for solution in chosen)
     optima = [reference.objective for reference in stored_references("mis", TINY)]
     assert [solution.objective for solution in found] == [*optima, 0]
@@ -95,10 +95,10 @@ def test_methods_that_ignore_time_run_once_and_others_once_per_budget():
 )
 def test_what_is_compiled_at_first_is_compiled_before_the_clock_runs(monkeypatch, device, before):
     method, calls = get_method("cp-sat"), []
-    solutions = method.solve(get_problem("mis"), TINY, time_limit_s=1.0)
+    solutions = method.solve(get_problem("mis"), TINY, Settings(time_limit_s=1.0))
 
-    def solve(problem, graphs, *, seed, device, time_limit_s):
-        calls.append((len(graphs), time_limit_s))
+    def solve(problem, graphs, settings):
+        calls.append((len(graphs), settings.time_limit_s))
         return solutions[: len(graphs)]
 
     monkeypatch.setattr(method, "solve", solve)

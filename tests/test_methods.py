@@ -19,7 +19,9 @@ from diffuco.methods import _methods as registered
 from diffuco.pretrained import is_known
 from diffuco.problems import all_problems, get_problem
 
-PAIRS = [(method.name, problem.name) for method in all_methods() for problem in all_problems() if method.solves(problem)]
+PAIRS = [(m.name, p.name) for m in all_methods() for p in all_problems() if m.solves(p)]
+    (method.name, problem.name) for problem in all_problems() for method in all_methods() if method.solves(problem)
+]
 EXACT = ("auto", "cp-sat", "highs", "gurobi")
 ANNEALERS = ("anneal", "rlsa", "sa", "tabu")
 MODELS = ("diffuco", "diffuco-ce")
@@ -160,7 +162,9 @@ def test_refusals():
         get_method("gredy")
     with pytest.raises(InputError, match="choose one of auto, diffuco, diffuco-ce, greedy, db-greedy"):
         get_method("xyz")
-    with pytest.raises(InputError, match="'sdp' does not solve mis; choose one of auto, diffuco, diffuco-ce, greedy, anneal"):
+    with pytest.raises(
+        InputError, match="'sdp' does not solve mis; choose one of auto, diffuco, diffuco-ce, greedy, anneal"
+    ):
         diffuco.solve([], "mis", method="sdp")
     with pytest.raises(InputError, match="tabu takes at most 5000 nodes"):
         diffuco.solve([Graph.from_edges([(0, 1)], 5001)], "mis", method="tabu")

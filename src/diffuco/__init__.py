@@ -12,6 +12,8 @@ command line's `--help` do not wait for torch.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from diffuco.foundation.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from diffuco import problems
     from diffuco.evaluation.compare import compare
@@ -23,13 +25,13 @@ if TYPE_CHECKING:
     from diffuco.methods import Method, register_method
     from diffuco.pretrained import list_models, load_model, save_model
     from diffuco.problems import Problem
+    from diffuco.problems.conformance import check_problem
     from diffuco.solution.result import Solution
     from diffuco.solution.verification import check
     from diffuco.solving.entry import solve
     from diffuco.training.config import TrainConfig
     from diffuco.training.loop import train
 
-__version__ = "0.1.0"
 
 _HOME = {
     "DiffUCOSampler": "diffuco.integrations.dimod_sampler",
@@ -40,6 +42,7 @@ _HOME = {
     "Solver": "diffuco.inference.solver",
     "TrainConfig": "diffuco.training.config",
     "check": "diffuco.solution.verification",
+    "check_problem": "diffuco.problems.conformance",
     "compare": "diffuco.evaluation.compare",
     "evaluate": "diffuco.evaluation.evaluate",
     "list_models": "diffuco.pretrained",
@@ -61,6 +64,7 @@ __all__ = [
     "Solver",
     "TrainConfig",
     "check",
+    "check_problem",
     "compare",
     "evaluate",
     "list_models",

@@ -13,10 +13,10 @@ from typing import Any
 
 import typer
 
-from diffuco import __version__
 from diffuco.cli.console import one_line_warnings, print_error, print_note
 from diffuco.cli.options import examples
 from diffuco.foundation.errors import InputError
+from diffuco.foundation.version import __version__
 
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130

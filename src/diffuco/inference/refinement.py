@@ -13,10 +13,11 @@ import torch
 from torch import Tensor
 
 from diffuco import ops
-from diffuco.diffusion.decoding import adjacency_of, conditional_expectation, with_float64_degrees, without_padding
+from diffuco.diffusion.decoding import without_padding
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import Batch
-from diffuco.problems.base import CoverForm, Problem
+from diffuco.inference.decoding import adjacency_of, conditional_expectation, with_float64_degrees
+from diffuco.problems.base import CoverForm, Problem, energy_and_field
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ NUM_GROUPS = 8
 COOL_NODES = 500
 """Size from which on samples do better from half of that temperature (docs/log.md): they keep more of themselves."""
 NUM_SWEEPS = 1000
+NUM_SWEEPS_BY_FIELD = 200
+"""The same where only the energy is known, which takes longer."""
 MIN_SWEEPS = 100
 NODE_SWEEPS = 2**24
 """Nodes times sweeps of a chain: graphs of more than 16,000 nodes get fewer sweeps, down to `MIN_SWEEPS`."""
@@ -47,7 +50,8 @@ def schedule_for(problem: Problem, num_nodes: int, num_sweeps: int | None = None
     (Schedule(num_sweeps=1000, temperature=0.2), Schedule(num_sweeps=167, temperature=1.0))
     """
     if num_sweeps is None:
-        num_sweeps = max(MIN_SWEEPS, min(NUM_SWEEPS, NODE_SWEEPS // max(1, num_nodes)))
+        most = NUM_SWEEPS if problem.has_form else NUM_SWEEPS_BY_FIELD
+        num_sweeps = max(MIN_SWEEPS, min(most, NODE_SWEEPS // max(1, num_nodes)))
     return Schedule(num_sweeps, problem.annealing.temperature)
 
 
@@ -113,19 +117,18 @@ def anneal_by_field(problem: Problem, batch: Batch, states: Tensor, temperatures
     local field says by how much each flip would change the energy.
     """
     generator = torch.Generator(batch.device).manual_seed(seed % 2**63)
-    x, best, lowest = states, states, problem.energy(batch, states)
+    x, best = states, states
+    lowest = torch.full_like(problem.energy(batch, states), torch.inf)
     for cooled in temperatures.to(states.dtype):
         temperature = batch.spread(cooled[:, None]).clamp(min=1e-9)
         groups = torch.randint(NUM_GROUPS, (batch.num_rows, 1), generator=generator, device=batch.device)
         for group in range(NUM_GROUPS):
-            rise = (1 - 2 * x) * problem.local_field(batch, x)
-            chance = torch.sigmoid(-rise / temperature)
+            energy, field = energy_and_field(problem, batch, x)
+            best, lowest = torch.where(batch.spread(energy < lowest), x, best), torch.minimum(energy, lowest)
+            chance = torch.sigmoid((2 * x - 1) * field / temperature)
             uniform = torch.rand(x.shape, generator=generator, device=batch.device)
             x = torch.where((groups == group) & (uniform < chance), 1 - x, x)
-            energy = problem.energy(batch, x)
-            best = torch.where(batch.spread(energy < lowest), x, best)
-            lowest = torch.minimum(energy, lowest)
-    return best
+    return torch.where(batch.spread(problem.energy(batch, x) < lowest), x, best)
 
 
 def refine(problem: Problem, batch: Batch, states: Tensor, schedule: Schedule, *, seed: int = 0) -> Tensor:

@@ -14,7 +14,6 @@ import networkx
 import numpy as np
 from numpy.typing import NDArray
 
-import diffuco
 from diffuco.graphs.graph import Graph
 
 if TYPE_CHECKING:
@@ -173,8 +172,10 @@ def _nodes(problem: str, graph: Graph) -> set[Hashable]:
 
 
 def _solve(problem: str, graph: Graph, seed: int | None = None) -> "Solution":
+    from diffuco.solving.entry import solve
+
     options = networkx.config.backends.diffuco
-    solution: Solution = diffuco.solve(
+    solution: Solution = solve(
         graph,
         problem,
         method=options.method,

@@ -7,11 +7,9 @@ the folder `models` of the source.
 
 from collections.abc import Sequence
 
-import torch
-
 from diffuco.graphs.graph import Graph
-from diffuco.inference.solver import SampleOptions
-from diffuco.methods.base import Method, OnSolved
+from diffuco.inference.answers import SampleOptions
+from diffuco.methods.base import Method, Settings
 from diffuco.methods.model import solver_with
 from diffuco.pretrained import FIND_BASELINES, choose_model, list_models
 from diffuco.problems import Problem
@@ -37,20 +35,11 @@ class Egn(Method):
     def _trained_for(self) -> list[str]:
         return [card["problem"] for card in list_models() if card["baseline"] == self.name]
 
-    def solve(
-        self,
-        problem: Problem,
-        graphs: Sequence[Graph],
-        *,
-        seed: int = 0,
-        device: torch.device | str = "cpu",
-        time_limit_s: float | None = None,
-        on_solved: OnSolved | None = None,
-    ) -> list[Solution]:
+    def solve(self, problem: Problem, graphs: Sequence[Graph], settings: Settings) -> list[Solution]:
         """Sample and decode."""
         model = choose_model(problem, graphs, baseline=self.name).name
-        solver = solver_with(problem, model, device)
-        return solver.solve_graphs(graphs, OPTIONS, seed=seed, on_solved=on_solved)
+        solver = solver_with(problem, model, settings.device)
+        return solver.solve_graphs(graphs, OPTIONS, seed=settings.seed, on_solved=settings.on_solved)
 
 
 class EgnAnneal(Egn):

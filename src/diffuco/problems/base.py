@@ -141,7 +141,7 @@ class Problem(ABC):
         """dH/dx_i = H(x with x_i = 1) - H(x with x_i = 0), for all nodes at once. [N, S] -> [N, S]."""
         form = self.form(batch)
         if not isinstance(form, QuadraticForm):
-            return field_by_derivative(self, batch, x)
+            return energy_and_field(self, batch, x)[1]
         neighbors = form.edges or batch
         field = form.linear[:, None] + form.edge * neighbors.neighbor_sum(x, weighted=form.edges is not None)
         if form.pair:
@@ -166,21 +166,30 @@ class Problem(ABC):
         return -1.0 if self.sense == "max" else 1.0
 
     @property
+    def has_form(self) -> bool:
+        """Whether the problem states a form."""
+        return self._probe() is not None
+
+    @property
     def is_quadratic(self) -> bool:
         """Whether the energy has a quadratic form."""
+        return isinstance(self._probe(), QuadraticForm)
+
+    def _probe(self) -> QuadraticForm | CoverForm | None:
         from diffuco.graphs.batch import SparseBatch
 
-        return isinstance(self.form(SparseBatch.from_graphs([Graph.from_edges([(0, 1)])])), QuadraticForm)
+        return self.form(SparseBatch.from_graphs([Graph.from_edges([(0, 1)])]))
 
     def __str__(self) -> str:
         return self.name
 
 
-def field_by_derivative(problem: Problem, batch: Batch, x: Tensor) -> Tensor:
-    """The local field of any multilinear energy, by automatic differentiation. [N, S] -> [N, S]."""
+def energy_and_field(problem: Problem, batch: Batch, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Any multilinear energy and its local field, by automatic differentiation. [N, S] -> [B, S], [N, S]."""
     import torch
 
     with torch.inference_mode(False), torch.enable_grad():
         at = x.detach().clone().requires_grad_()
-        (field,) = torch.autograd.grad(problem.energy(batch, at).sum(), at)
-    return field
+        energy = problem.energy(batch, at)
+        (field,) = torch.autograd.grad(energy.sum(), at)
+    return energy.detach(), field

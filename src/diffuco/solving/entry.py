@@ -11,10 +11,11 @@ from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import make_batch
 from diffuco.graphs.convert import as_graph, qubo_as_graph
 from diffuco.graphs.graph import Graph
+from diffuco.inference.answers import Decode, best_solutions
 from diffuco.inference.refinement import refine as refine_states
 from diffuco.inference.refinement import schedule_for_samples
-from diffuco.inference.solver import Decode, Model, best_solutions
-from diffuco.methods import Method, ModelMethod, check_method, get_method
+from diffuco.inference.solver import Model
+from diffuco.methods import Method, ModelMethod, Settings, check_method, get_method
 from diffuco.problems import Problem, Qubo, States, check_weights, get_problem
 from diffuco.solution.result import Solution
 from diffuco.solution.verification import states_of
@@ -65,7 +66,7 @@ def solve(
     check_weights(known, graphs)
     starts = None if start is None else starting_states(start if many else [start], graphs)
     place = pick_device(device)
-    solutions = chosen.solve(known, graphs, seed=seed, device=place, time_limit_s=time_limit_s, on_solved=on_solved)
+    solutions = chosen.solve(known, graphs, Settings(seed, place, time_limit_s, on_solved))
     if starts is not None:
         pairs = zip(solutions, starts, strict=True)
         solutions = [improved(solution, own, seed=seed, device=place) for solution, own in pairs]

@@ -12,8 +12,8 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from starlette.exceptions import HTTPException
 
-from diffuco import __version__
 from diffuco.foundation.errors import InputError
+from diffuco.foundation.version import __version__
 from diffuco.graphs.batch.by_size import rows_per_batch
 from diffuco.web.events import DESCRIPTION, EventResponse, JobEvents, shown_states
 from diffuco.web.guards import BodyLimit, Envelope

@@ -14,10 +14,10 @@ from typing import Any, assert_never
 
 import numpy as np
 
-from diffuco import __version__
 from diffuco.foundation.devices import pick_device
 from diffuco.foundation.errors import GraphWarning, InputError
 from diffuco.foundation.files import finite
+from diffuco.foundation.version import __version__
 from diffuco.graphs.formats import TEXT_FORMATS, parse_graph
 from diffuco.graphs.generate import ba_graph, er_graph, random_qubo, rb_graph
 from diffuco.graphs.graph import Graph

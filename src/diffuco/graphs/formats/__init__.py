@@ -49,7 +49,7 @@ TEXT_FORMATS = tuple(known for known in FORMATS if known not in (npz.FORMAT, col
 """Those of which one text is all."""
 
 
-def read_graph(path: str | Path, format: str | None = None) -> Graph:
+def read_graph(path: str | Path, format: str | Format | None = None) -> Graph:
     """Read the one graph of a file; `-` is standard input, which needs `format`.
 
     >>> import tempfile
@@ -65,7 +65,7 @@ def read_graph(path: str | Path, format: str | None = None) -> Graph:
     return graphs[0]
 
 
-def read_graphs(path: str | Path, format: str | None = None) -> list[Graph]:
+def read_graphs(path: str | Path, format: str | Format | None = None) -> list[Graph]:
     """Read all graphs of a file; those of a collection are named `FILE[0]`, `FILE[1]`, ...
 
     >>> import tempfile
@@ -105,7 +105,7 @@ def parse_graph(text: str, name: str, format: str | None = None, *, max_nodes: i
     return graphs[0]
 
 
-def write_graph(graph: Graph, path: str | Path, format: str | None = None) -> None:
+def write_graph(graph: Graph, path: str | Path, format: str | Format | None = None) -> None:
     """Write a graph, compressed if the suffix says so; the file appears whole or not at all.
 
     Weights and labels that the format cannot hold are left out with a `GraphWarning`.
@@ -130,7 +130,9 @@ def write_graph(graph: Graph, path: str | Path, format: str | None = None) -> No
         warnings.warn(GraphWarning(f"{path}: a {chosen.name} file cannot hold {what}, left out"), stacklevel=2)
 
 
-def _choose_format(path: str | Path, name: str | None) -> Format:
+def _choose_format(path: str | Path, name: str | Format | None) -> Format:
+    if isinstance(name, Format):
+        return name
     if name is not None:
         return _named(path, name, FORMATS)
     if str(path) == "-":
