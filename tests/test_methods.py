@@ -20,8 +20,6 @@ from diffuco.pretrained import is_known
 from diffuco.problems import all_problems, get_problem
 
 PAIRS = [(m.name, p.name) for m in all_methods() for p in all_problems() if m.solves(p)]
-    (method.name, problem.name) for problem in all_problems() for method in all_methods() if method.solves(problem)
-]
 EXACT = ("auto", "cp-sat", "highs", "gurobi")
 ANNEALERS = ("anneal", "rlsa", "sa", "tabu")
 MODELS = ("diffuco", "diffuco-ce")
