@@ -287,7 +287,7 @@ def reference_sizes():
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason=f"the reference data is not at {DATA}")
-@pytest.mark.filterwarnings("ignore::diffuco.graphs.graph.GraphWarning")
+@pytest.mark.filterwarnings("ignore::diffuco.foundation.errors.GraphWarning")
 @pytest.mark.parametrize("folder", ["dimacs_clique", "gset", "realworld", "biqmac"])
 def test_reference_data_has_the_listed_sizes(folder):
     sizes = reference_sizes()
