@@ -23,15 +23,14 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from diffuco.evaluation.compare import Run, best_known, run_methods, summary
+from diffuco.evaluation.compare import Run, best_known, compare, summary
+from diffuco.foundation.devices import pick_device
 from diffuco.foundation.files import finite
 from diffuco.foundation.provenance import hardware
 from diffuco.graphs.formats import read_graph
-from diffuco.inference.solver import Solver
 from diffuco.methods.anneal import FlipAnnealing
 from diffuco.methods.dwave import SimulatedAnnealing, TabuSearch
 from diffuco.methods.model import ModelMethod
-from diffuco.problems import get_problem
 
 TESTS = ("tests/test_dimod_sampler.py", "tests/test_compare.py")
 SUFFIXES = (".sparse", ".qubo")
@@ -44,16 +43,15 @@ def main() -> None:
     if not paths:
         raise SystemExit(f"{arguments.folder}: no file ends in {' or '.join(SUFFIXES)}, with or without .gz")
     tests = require_green(TESTS, skip=arguments.skip_tests)
-    solver = Solver("qubo", arguments.model, device=arguments.device)
+    device = pick_device(arguments.device)
     graphs = [read_graph(path) for path in paths]
-    methods = [ModelMethod(solver), FlipAnnealing(), SimulatedAnnealing(), TabuSearch()]
-    problem = get_problem("qubo")
-    runs = list(run_methods(problem, graphs, methods, arguments.budgets, seed=arguments.seed, device=solver.device))
+    methods = [ModelMethod(arguments.model), FlipAnnealing(), SimulatedAnnealing(), TabuSearch()]
+    runs = list(compare(graphs, "qubo", methods, arguments.budgets, seed=arguments.seed, device=str(device)))
     optima = _known(arguments.folder, paths, best_known(runs))
     records = list(_records(runs, optima, [path.parent.name for path in paths]))
-    _print(records, f"{len(graphs)} QUBOs, {hardware(solver.device)}")
+    _print(records, f"{len(graphs)} QUBOs, {hardware(device)}")
     arguments.folder = arguments.folder.name
-    write_record(arguments, solver.device, tests, measured_limits(solver.device), records)
+    write_record(arguments, device, tests, measured_limits(device), records)
 
 
 def instances(folder: Path) -> list[Path]:

@@ -31,7 +31,7 @@ from diffuco.graphs.graph import Graph
 from diffuco.inference.decoding import conditional_expectation
 from diffuco.inference.refinement import Schedule, anneal, schedule_for
 from diffuco.problems import Problem, get_problem
-from diffuco.solving.entry import solvers_for
+from diffuco.solving.entry import solve
 
 TESTS = ("tests/test_triton_anneal.py", "tests/test_refinement.py")
 ANNEALERS: dict[str, tuple[ops.Decoder, type[Batch], str]] = {
@@ -121,17 +121,9 @@ def _start(kind: str, problem: str, graphs: list[Graph], num_chains: int) -> tup
     if kind == "random":
         generator = torch.Generator().manual_seed(0)
         return [torch.randint(2, (graph.num_nodes, num_chains), generator=generator).float() for graph in graphs], {}
-    states: dict[int, Tensor] = {}
-    sampling_s = 0.0
-    for solver, positions in solvers_for(problem, graphs):
-        for solution, position in zip(
-            solver.solve([graphs[position] for position in positions], samples=num_chains, refine=0),
-            positions,
-            strict=True,
-        ):
-            states[position] = torch.from_numpy(solution.states.astype(np.float32))
-            sampling_s += solution.seconds["sample"] + solution.seconds["decode"]
-    return [states[position] for position in range(len(graphs))], {"median_s": sampling_s}
+    solutions = solve(graphs, problem, method="diffuco", samples=num_chains, refine=0)
+    sampling_s = sum(solution.seconds["sample"] + solution.seconds["decode"] for solution in solutions)
+    return [torch.from_numpy(solution.states.astype(np.float32)) for solution in solutions], {"median_s": sampling_s}
 
 
 def _measure(problem: Problem, batch: Batch, states: Tensor, schedule: Schedule, repeats: int) -> tuple[Tensor, float]:

@@ -14,6 +14,7 @@ from diffuco.graphs.graph import Graph
 from diffuco.methods import check_method, get_method
 from diffuco.model import load_checkpoint, read_card
 from diffuco.pretrained.cards import measured, sparkline, trained_on, when_to_choose
+from diffuco.problems import get_problem
 from diffuco.training.loop import train
 from experiments import model_cards, ship_model
 from experiments.paper.benchmarks import departures
@@ -52,7 +53,7 @@ def test_all_but_baselines_are_in_the_package():
 def test_further_models_are_found_in_a_folder_that_is_named(finished_run, tmp_path, monkeypatch):
     monkeypatch.setenv("DIFFUCO_MODELS", str(tmp_path))
     with pytest.raises(InputError, match=r"'egn' needs its models; set DIFFUCO_MODELS to the folder `models`"):
-        check_method(get_method("egn"), "mis", None)
+        check_method(get_method("egn"), get_problem("mis"), None)
     with pytest.raises(InputError, match="unknown model 'mis-rb-small-egn'; set DIFFUCO_MODELS"):
         pretrained.load_model("mis-rb-small-egn")
     (tmp_path / "mine.safetensors").write_bytes((finished_run / "best.safetensors").read_bytes())
@@ -187,12 +188,12 @@ def test_cards_say_when_to_choose_a_model():
     graphs = {"count": 9, "nodes": [20, 30.0, 42], "density": [0.1, 0.2, 0.3], "mean_degree": 5.0}
     shape = {"num_steps": 4, "weighted": False}
     card = {"problem": "mis", "dataset": "rb-tiny", "graphs": graphs, "model": shape}
+    card |= {"baseline": None, "grown_from": None}
     assert when_to_choose(card) == "about 20 to 42 nodes, density 0.1 to 0.3"
     assert when_to_choose(card | {"model": shape | {"weighted": True}}).endswith("with weights")
-    assert "baseline" in when_to_choose(card | {"model": shape | {"num_steps": 1}})
-    grown = card | {"name": "small-4", "training": {"start_from": "small-2"}}
-    assert when_to_choose(grown).startswith("the graphs of small, where better samples are worth the time of 4 steps")
-    assert when_to_choose(grown | {"name": "large"}) == when_to_choose(card)
+    assert "baseline" in when_to_choose(card | {"baseline": "egn"})
+    grown = when_to_choose(card | {"grown_from": "small"})
+    assert grown.startswith("the graphs of small, where better samples are worth the time of 4 steps")
     assert trained_on(card).startswith("RB graphs of 20 to 42 nodes")
     assert trained_on(card | {"dataset": "proteins"}) == "proteins: 9 graphs"
 
@@ -213,6 +214,40 @@ def card_of(name: str, nodes: list[float], density: list[float], num_steps: int 
     return {"name": name, "problem": "max-cut", "graphs": graphs, "model": {"num_steps": num_steps, "weighted": False}}
 
 
+def ship(monkeypatch, cards: list[dict]) -> None:
+    """Let these be the cards of all models there are."""
+    monkeypatch.setattr(pretrained, "model_files", lambda: {card["name"]: card["name"] for card in cards})
+    monkeypatch.setattr(pretrained, "read_card", {card["name"]: card for card in cards}.get)
+
+
+def test_cards_tell_baselines_and_what_a_model_grew_from(monkeypatch):
+    def shipped(name: str, num_steps: int, **training) -> dict:
+        return card_of(name, [200, 250, 300], [0.02, 0.03, 0.04], num_steps) | {"training": training}
+
+    cards = [
+        shipped("small", 4, start_temperature=1.0),
+        shipped("small-8", 8, start_from="small"),
+        shipped("tuned", 4, start_from="small"),
+        shipped("other", 8, start_from="elsewhere"),
+        shipped("one", 1, start_temperature=0.0),
+        shipped("one-annealed", 1, start_temperature=1.0),
+        card_of("unknown", [200, 250, 300], [0.02, 0.03, 0.04]),
+    ]
+    ship(monkeypatch, cards)
+    told = {card["name"]: (card["baseline"], card["grown_from"]) for card in pretrained.list_models()}
+    assert told == {
+        "small": (None, None),
+        "small-8": (None, "small"),
+        "tuned": (None, None),
+        "other": (None, None),
+        "one": ("egn", None),
+        "one-annealed": ("egn-anneal", None),
+        "unknown": (None, None),
+    }
+    assert pretrained.choose_model("max-cut", baseline="egn").name == "one"
+    assert pretrained.choose_model("max-cut", baseline="egn-anneal").name == "one-annealed"
+
+
 def test_the_model_of_the_most_similar_graphs_is_chosen(monkeypatch):
     cards = [
         card_of("small-8", [200, 250, 300], [0.02, 0.03, 0.04], num_steps=8) | {"training": {"start_from": "small"}},
@@ -221,7 +256,7 @@ def test_the_model_of_the_most_similar_graphs_is_chosen(monkeypatch):
         card_of("small", [200, 250, 300], [0.02, 0.03, 0.04]),
         card_of("baseline", [200, 250, 300], [0.02, 0.03, 0.04], num_steps=1),
     ]
-    monkeypatch.setattr(pretrained, "list_models", lambda: cards)
+    ship(monkeypatch, cards)
     rng = np.random.default_rng(0)
     assert pretrained.choose_model("max-cut", [ba_graph(260, 4, rng)]).name == "small"
     assert pretrained.choose_model("max-cut", [ba_graph(5000, 4, rng)]).name == "large"

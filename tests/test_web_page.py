@@ -229,7 +229,7 @@ def test_a_model_can_be_chosen(page, address):
     page.fill("#samples", "1")
     page.fill("#factor", "1")
     _solve(page)
-    assert "model mds-ba-small, 1 sample, " in page.inner_text("#answer")
+    assert "found by mds-ba-small, 1 sample, " in page.inner_text("#answer")
     page.check("input[value=mis]", force=True)
     assert page.input_value("#model") == ""
     playwright.expect(page.locator("#about-model")).to_contain_text("As suits the graph")

@@ -39,6 +39,11 @@ class Requirement:
     num_bytes: int
     """Estimated peak beyond what the process already holds."""
 
+    @property
+    def is_large(self) -> bool:
+        """Whether the graph is announced, and compared with the memory that is free."""
+        return self.num_bytes >= LARGE_BYTES
+
 
 def requirement(
     graph: Graph, num_samples: int, num_hidden: int = TYPICAL_HIDDEN, engine: str = "reference", *, split: bool = True
@@ -71,7 +76,7 @@ def free_bytes(device: torch.device) -> int:
 
 def check_fits(graph: Graph, need: Requirement, device: torch.device) -> None:
     """Refuse a graph that would exhaust the memory before any work is done."""
-    if need.num_bytes < LARGE_BYTES:
+    if not need.is_large:
         return
     free = free_bytes(device)
     if need.num_bytes > USABLE_SHARE * free:

@@ -15,7 +15,7 @@ from diffuco.graphs.batch.by_size import batches_by_size, in_order, rows_per_bat
 from diffuco.graphs.convert import as_graph, qubo_as_graph
 from diffuco.graphs.graph import Graph
 from diffuco.inference.answers import Decode, SampleOptions, best_solutions, draw_solutions, next_seed
-from diffuco.inference.memory import LARGE_BYTES, TYPICAL_HIDDEN, Requirement, check_fits, requirement
+from diffuco.inference.memory import TYPICAL_HIDDEN, Requirement, check_fits, requirement
 from diffuco.inference.refinement import refine as refine_states
 from diffuco.inference.refinement import schedule_for_samples
 from diffuco.inference.sampler import OnStep, Sampler
@@ -176,6 +176,6 @@ def shared_solver(problem: Problem, model: Model, device: str) -> Solver:
 
 
 def _tell_of_large(graph: Graph, need: Requirement, samples: int) -> None:
-    if need.num_bytes >= LARGE_BYTES:
+    if need.is_large:
         size, at_once = f"{need.num_bytes / 2**30:.1f} GiB", f"{need.samples_at_once} of {samples} samples at a time"
         _log.info("%s will need about %s, %s", graph.name or "the graph", size, at_once)
