@@ -240,6 +240,13 @@ def test_workers_find_what_one_process_finds(run, models, folder, tmp_path, monk
 
 
 @pytest.mark.usefixtures("_cluster")
+def test_a_device_has_to_be_one_of_the_cluster(run, house, tmp_path):
+    options = ("--engine", "ray", "--output", tmp_path / "found.jsonl", "--device", "cuda")
+    outcome = run("solve", "mis", house, *options)
+    assert (outcome.code, outcome.errors) == (2, ["error: the Ray cluster has no GPU; give --device cpu"])
+
+
+@pytest.mark.usefixtures("_cluster")
 def test_graphs_of_a_killed_worker_are_solved_once(run, folder, tmp_path):
     worker_processes = runpy.run_path(str(EXPERIMENTS / "kill_ray_workers.py"))["worker_processes"]
     path, killed = tmp_path / "found.jsonl", []

@@ -99,12 +99,35 @@ def test_a_seed_repeats_a_run_and_none_does_not(sampler):
     assert len(seeds) == 3
 
 
-def test_info_tells_model_and_timing(sampler):
+def test_info_tells_what_found_it_and_timing(sampler):
     info = sampler.sample(random_model(5, "BINARY", seed=0), num_reads=2, seed=3).info
-    assert info["model"] == "qubo-random"
+    assert info["found_by"] == "qubo-random"
     assert info["seed"] == 3
     assert set(info["timing"]) == {"preprocessing_ns", "sampling_ns", "postprocessing_ns"}
     assert all(value > 0 for value in info["timing"].values())
+
+
+@pytest.mark.parametrize("vartype", ["BINARY", "SPIN"])
+def test_without_a_number_of_reads_the_one_best_state_is_the_answer(sampler, vartype):
+    model = dimod.BinaryQuadraticModel(vartype)
+    model.add_linear_from({"a": -1.0, "b": 0.5, "c": 1.0})
+    model.add_quadratic_from({("a", "b"): 1.0, ("b", "c"): -2.0})
+    found = sampler.sample(model, seed=0)
+    assert_sampleset_energies(found, model)
+    assert (len(found), found.info["found_by"]) == (1, "cp-sat")
+    assert found.first.energy == pytest.approx(dimod.ExactSolver().sample(model).first.energy)
+    assert found.vartype is model.vartype
+    sampled = sampler.sample(model, step_factor=1, seed=0)
+    assert (len(sampled), sampled.info["found_by"]) == (8, "qubo-random")
+
+
+def test_a_model_of_ones_own_draws_the_reads(models):
+    sampler = DiffUCOSampler(models["qubo"], device="cpu")
+    assert sampler.properties["model"] == str(models["qubo"])
+    found = sampler.sample_ising({"a": 0.5}, {("a", "b"): -1}, num_reads=3, seed=1)
+    assert (len(found), found.info["found_by"]) == (3, str(models["qubo"]))
+    with pytest.raises(InputError, match="trained for mis, not qubo"):
+        DiffUCOSampler(models["mis"], device="cpu")
 
 
 def test_options_that_are_not_known_are_warned_of_and_senseless_ones_refused(sampler):

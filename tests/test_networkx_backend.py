@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from networkx import approximation
 
+import diffuco
 from diffuco.integrations import networkx_backend
 from diffuco.integrations.networkx_backend import can_run, exchange, should_run
 from diffuco_networkx import get_info
@@ -221,21 +222,42 @@ def test_backend_priority_uses_it_and_leaves_other_functions_alone(options, monk
             assert approximation.max_clique(source) != {"max-clique"}
 
 
-def test_options_are_those_of_the_configuration(options, monkeypatch):
+def test_options_are_those_of_the_configuration(monkeypatch):
     seen = {}
 
-    class Recorder:
-        def solve(self, graphs, **settings):
-            seen.update(settings)
-            raise ZeroDivisionError
+    def solve(graph, problem, **settings):
+        seen.update(settings, problem=problem)
+        raise ZeroDivisionError
 
-    monkeypatch.setattr(networkx_backend, "_solver", lambda *key: seen.update(key=key) or Recorder())
-    with (
-        networkx.config.backends.diffuco(samples=5, step_factor=2, seed=7, device="cpu", models={"mis": "m"}),
-        pytest.raises(ZeroDivisionError),
-    ):
+    monkeypatch.setattr("diffuco.solving.entry.solve", solve)
+    chosen = {"method": "diffuco", "time_limit_s": None, "samples": 5, "step_factor": 2, "seed": 7, "device": "cpu"}
+    with networkx.config.backends.diffuco(models={"mis": "m"}, **chosen), pytest.raises(ZeroDivisionError):
         approximation.maximum_independent_set(networkx.path_graph(3), backend="diffuco")
-    assert seen == {"key": ("mis", "m", "cpu"), "samples": 5, "step_factor": 2, "seed": 7}
+    assert seen == chosen | {"model": "m", "problem": "mis"}
+    with pytest.raises(ZeroDivisionError):
+        approximation.max_clique(networkx.path_graph(3), backend="diffuco")
+    defaults = {"method": "auto", "time_limit_s": None, "samples": None, "step_factor": None, "seed": 0}
+    assert seen == defaults | {"device": "auto", "model": None, "problem": "max-clique"}
+
+
+@pytest.mark.parametrize("name", NODE_SETS)
+def test_small_graphs_are_solved_to_the_optimum_unless_told_otherwise(name):
+    problems = dict(zip(NODE_SETS, ["max-clique", "mis", "mds", "mvc"], strict=True))
+    source = labelled_graph()
+    best = diffuco.solve(source, problems[name], method="highs")
+    assert best.optimal
+    assert len(getattr(approximation, name)(source, backend="diffuco")) == best.objective
+
+
+def test_a_method_and_a_time_limit_may_be_chosen():
+    source = labelled_graph()
+    with networkx.config.backends.diffuco(method="greedy"):
+        found = approximation.maximum_independent_set(source, backend="diffuco")
+        value, (side, _) = approximation.one_exchange(source, backend="diffuco")
+    assert found == set(diffuco.solve(source, "mis", method="greedy").nodes)
+    assert value == networkx.cut_size(source, side) >= diffuco.solve(source, "max-cut", method="greedy").objective
+    with networkx.config.backends.diffuco(method="anneal", time_limit_s=0.05, device="cpu"):
+        assert len(approximation.maximum_independent_set(source, backend="diffuco")) >= len(found)
 
 
 def test_importing_networkx_imports_nothing_of_diffuco_but_the_announcement():

@@ -83,6 +83,8 @@ class FileSolver:
         return [loaded for loaded in named if loaded.file not in file.done]
 
     def _solve(self, graphs: list[LoadedGraph], found: Found) -> list[dict[str, Any]]:
+        if not graphs:
+            return []
         try:
             solutions = diffuco.solve([loaded.graph for loaded in graphs], self.problem, **self.settings)
         except InputError as error:

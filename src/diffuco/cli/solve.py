@@ -86,7 +86,8 @@ def solve(
         "seed": seed,
         "device": device,
     }
-    diffuco.solve([], problem, **settings)  # refuses what cannot be meant before any file is read
+    # Refuses what cannot be meant before any file is read; which devices a cluster has, this machine does not know.
+    diffuco.solve([], problem, **settings | ({"device": "cpu"} if engine is options.BatchEngine.RAY else {}))
     if engine is options.BatchEngine.RAY or _is_log(output):
         solver = FileSolver(problem, settings, file_format)
         summary, num_bad = solve_files(files, _log_path(output, plot, start), solver, engine)
