@@ -24,11 +24,11 @@ from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
 from diffuco import ops
-from diffuco.diffusion.decoding import conditional_expectation
 from diffuco.foundation.provenance import hardware
 from diffuco.graphs.batch import Batch, DenseBatch, SparseBatch
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph
+from diffuco.inference.decoding import conditional_expectation
 from diffuco.problems import get_problem
 
 TESTS = ("tests/test_triton_decode.py", "tests/test_decoding.py")

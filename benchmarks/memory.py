@@ -3,9 +3,9 @@
     python benchmarks/memory.py --nodes 1000000 --edges 5000000 --samples 2 --json memory.json
     python benchmarks/memory.py --recipe mis-rb-large-paper --steps 4 40 --steps-per-chunk 4 --json memory.json
 
-The first stands beside what `diffuco.inference.memory` predicts. The second needs a GPU, which knows what it has in use: it takes
-optimiser steps of a recipe with T replaced, differentiating so many diffusion steps at once (0: all), and counts what
-they need beyond the training graphs.
+The first is compared with what `diffuco.inference.memory` predicts. The second needs a GPU, which knows what it has in
+use: it takes optimiser steps of a recipe with T replaced, differentiating this many diffusion steps at once (0: all),
+and counts what they need beyond the training graphs.
 """
 
 import argparse
@@ -28,6 +28,7 @@ from diffuco.foundation.provenance import hardware
 from diffuco.graphs.graph import Graph
 from diffuco.inference.solver import Solver
 from diffuco.model.engine.acceleration import ENGINES, pick_engine
+from diffuco.training.parts import choose_parts
 from diffuco.training.recipes import get_recipe
 
 TESTS = {
@@ -124,7 +125,7 @@ def _train(arguments: argparse.Namespace, device: torch.device, limits: Limits) 
     recipe = get_recipe(arguments.recipe)
     data = training_graphs(recipe, device)
     records = []
-    for engine in arguments.engines or [pick_engine("auto", recipe.model, device)]:
+    for engine in arguments.engines or [pick_engine("auto", choose_parts(recipe).network, device)]:
         for num_steps in arguments.steps:
             config = dataclasses.replace(recipe, num_steps=num_steps, steps_per_chunk=arguments.steps_per_chunk)
             times, work = measure(config, data, engine, passes=1)

@@ -23,11 +23,11 @@ from rich.table import Table
 from torch import Tensor
 
 from diffuco import ops
-from diffuco.diffusion.decoding import conditional_expectation
 from diffuco.foundation.provenance import hardware
 from diffuco.graphs.batch import Batch, DenseBatch, SparseBatch
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph
+from diffuco.inference.decoding import conditional_expectation
 from diffuco.inference.refinement import Schedule, anneal, schedule_for
 from diffuco.problems import Problem, get_problem
 from diffuco.solving.entry import solvers_for

@@ -20,9 +20,10 @@ import torch
 from evidence import Limits, Record
 
 from diffuco.graphs.graph import Graph
+from diffuco.model import GnnConfig, Network
 from diffuco.model.engine.acceleration import ENGINES, pick_engine
-from diffuco.model.gnn import GnnConfig
 from diffuco.training.config import TrainConfig
+from diffuco.training.parts import choose_parts
 
 FLOAT_BYTES = {"reference": 4, "compiled": 2, "fused": 2}
 """Of an activation."""
@@ -67,7 +68,7 @@ def backward_work(
 
 def train_step_work(config: TrainConfig, graphs: Sequence[Graph], *, over_lists: bool, float_bytes: int) -> Work:
     """An optimiser step: every diffusion step forward and backward, forward twice where steps are cut into chunks."""
-    shape = (config.model, graphs, config.samples_per_graph)
+    shape = (choose_parts(config).network.config, graphs, config.samples_per_graph)
     times_forward = 1 if config.steps_at_once == config.num_steps else 2
     forward = forward_work(*shape, over_lists=over_lists, float_bytes=float_bytes)
     backward = backward_work(*shape, over_lists=over_lists, float_bytes=float_bytes)
@@ -121,7 +122,7 @@ def speed_cells(record: Record) -> list[str]:
     ]
 
 
-def engines_here(config: GnnConfig, device: torch.device) -> tuple[str, ...]:
+def engines_here(network: Network, device: torch.device) -> tuple[str, ...]:
     """The engines worth comparing on a device."""
-    best = pick_engine("auto", config, device)
+    best = pick_engine("auto", network, device)
     return ENGINES[: ENGINES.index(best) + 1]

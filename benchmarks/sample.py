@@ -27,11 +27,11 @@ from diffuco.graphs.batch.by_size import batches_by_size, rows_per_batch
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph
 from diffuco.inference.sampler import Sampler
+from diffuco.model import Network
 from diffuco.model.engine.acceleration import ENGINES, accelerate
 from diffuco.model.engine.parameters import FlatParameters
-from diffuco.model.gnn import Gnn
 from diffuco.pretrained import load_model
-from diffuco.training.loop import initial_model
+from diffuco.training.parts import choose_parts
 from diffuco.training.recipes import get_recipe
 
 TESTS = ("tests/test_fused.py",)
@@ -54,7 +54,7 @@ def main() -> None:
     columns = ("engine", "sample s", "graphs/s", "collect s", "first s", *SPEED_COLUMNS)
     table = Table(*columns, title=title, caption=str(limits))
     records: list[Record] = []
-    for engine in arguments.engines or engines_here(config, device):
+    for engine in arguments.engines or engines_here(model, device):
         times, work = measure(_network(arguments)[0].to(device), graphs, engine, arguments)
         speed = speeds(work, times["sample_s"], limits, engine)
         record = {"shape": size, "layers": config.num_layers, "weights": weights, "engine": engine} | times | speed
@@ -81,16 +81,16 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _network(arguments: argparse.Namespace) -> tuple[Gnn, str, str]:
+def _network(arguments: argparse.Namespace) -> tuple[Network, str, str]:
     """The network, the dataset it was made for and where its weights come from."""
     if arguments.recipe:
         config = get_recipe(arguments.recipe)
-        return initial_model(config), config.dataset, "random"
+        return choose_parts(config).network, config.dataset, "random"
     checkpoint = load_model(arguments.model)
     return checkpoint.model, str(checkpoint.card["dataset"]), "trained"
 
 
-def measure(model: Gnn, graphs: list[Graph], engine: str, arguments: argparse.Namespace) -> tuple[Record, Work]:
+def measure(model: Network, graphs: list[Graph], engine: str, arguments: argparse.Namespace) -> tuple[Record, Work]:
     """Times of passes over all graphs with one engine, and the work of a pass."""
     torch.compiler.reset()
     gc.collect()

@@ -28,10 +28,10 @@ from evidence import Record, add_options, measured_limits, require_green, write_
 from rich.console import Console
 from rich.table import Table
 
-from diffuco.problems import get_problem
 from diffuco.foundation.provenance import hardware
 from diffuco.graphs.generate import er_graph
 from diffuco.graphs.graph import Graph
+from diffuco.problems import get_problem
 
 TESTS = ("tests/test_web_api.py",)
 NUM_GRAPHS = 256

@@ -16,6 +16,7 @@ import argparse
 import gc
 import statistics
 from collections import defaultdict
+from dataclasses import replace
 
 import torch
 from evidence import Record, add_options, measured_limits, require_green, seconds, write_record
@@ -23,17 +24,14 @@ from rich.console import Console
 from rich.table import Table
 from roofline import FLOAT_BYTES, SPEED_COLUMNS, Work, engines_here, speed_cells, speeds, train_step_work
 
-from diffuco.diffusion.noise import make_noise
 from diffuco.foundation.devices import pick_device
 from diffuco.foundation.provenance import hardware
 from diffuco.graphs.datasets import get_dataset
-from diffuco.model.engine.acceleration import ENGINES, accelerate
-from diffuco.model.engine.parameters import FlatParameters
-from diffuco.problems import get_problem
+from diffuco.model.engine.acceleration import ENGINES
 from diffuco.training.config import TrainConfig
 from diffuco.training.data import NUM_SIZES, TrainingGraphs
 from diffuco.training.distributed import Group
-from diffuco.training.loop import initial_model
+from diffuco.training.parts import choose_parts
 from diffuco.training.recipes import get_recipe
 from diffuco.training.step import TrainStep
 
@@ -55,7 +53,7 @@ def main() -> None:
     for name in arguments.recipes:
         config = get_recipe(name)
         data = training_graphs(config, device)
-        for engine in arguments.engines or engines_here(config.model, device):
+        for engine in arguments.engines or engines_here(choose_parts(config).network, device):
             times, work = measure(config, data, engine, arguments.passes)
             speed = speeds(work, times["ms"] / 1000, limits, engine)
             record = {"recipe": name, "shape": shape(config), "engine": engine} | times | speed
@@ -85,11 +83,7 @@ def measure(config: TrainConfig, data: TrainingGraphs, engine: str, passes: int)
     """Times and memory of steps with one engine, and the work of a mean step."""
     device = data.group.device
     memory_before = _fresh_memory(device)
-    model = initial_model(config).to(device)
-    weights = FlatParameters(model)
-    problem, noise = get_problem(config.problem), make_noise(config.noise, config.num_steps)
-    denoiser = accelerate(model, weights, engine, calls_at_once=config.steps_at_once)
-    take_step = TrainStep(config, problem, noise, denoiser, weights, data, data.group, capture=engine == "fused")
+    take_step = TrainStep(choose_parts(replace(config, engine=engine)), data)
 
     def step(index: int) -> float:
         return seconds(lambda: take_step(index, config.start_temperature, config.learning_rate), device)

@@ -14,15 +14,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from diffuco.diffusion.decoding import conditional_expectation
 from diffuco.diffusion.loss import backward_joint_bound
 from diffuco.diffusion.noise import make_noise
 from diffuco.diffusion.randomness import RowRandom
 from diffuco.graphs.batch import Batch, make_batch
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph
+from diffuco.inference.answers import draw_solutions
+from diffuco.inference.decoding import conditional_expectation
 from diffuco.inference.sampler import Sampler
-from diffuco.inference.solver import draw_solutions
 from diffuco.model import Gnn, GnnConfig
 from diffuco.problems import Problem, QuadraticForm
 

@@ -19,12 +19,12 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image
 
-from diffuco.diffusion.decoding import conditional_expectation
 from diffuco.diffusion.randomness import RowRandom
 from diffuco.diffusion.sampling import sample_steps
 from diffuco.graphs.batch import make_batch
 from diffuco.graphs.generate import rb_graph
 from diffuco.graphs.graph import Graph
+from diffuco.inference.decoding import conditional_expectation
 from diffuco.model.checkpoint import Checkpoint
 from diffuco.plotting import spring_layout
 from diffuco.pretrained import load_model

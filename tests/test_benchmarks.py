@@ -17,6 +17,7 @@ from diffuco.graphs.formats import write_graph
 from diffuco.graphs.generate import random_qubo
 from diffuco.graphs.graph import Graph
 from diffuco.model.gnn import Gnn, GnnConfig
+from diffuco.training.parts import choose_parts
 from diffuco.training.recipes import get_recipe
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
@@ -225,7 +226,7 @@ def test_chunks_cost_another_pass_forward(load):
     config = get_recipe("mis-tiny")
     graphs = [Graph.from_edges([(0, 1), (1, 2)])]
     options = {"over_lists": True, "float_bytes": 2}
-    forward = roofline.forward_work(config.model, graphs, config.samples_per_graph, **options)
+    forward = roofline.forward_work(choose_parts(config).network.config, graphs, config.samples_per_graph, **options)
     whole = roofline.train_step_work(config, graphs, **options)
     chunks = roofline.train_step_work(replace(config, steps_per_chunk=2), graphs, **options)
     assert chunks == whole + forward * config.num_steps

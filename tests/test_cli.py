@@ -15,7 +15,8 @@ from diffuco.cli.options import DecodeName, ProblemName
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.formats import FORMATS, read_graph, write_graph
 from diffuco.graphs.graph import Graph
-from diffuco.inference.solver import Decode, Solver
+from diffuco.inference.answers import Decode
+from diffuco.inference.solver import Solver
 from diffuco.problems import all_problems
 from diffuco.solution.files import label_line, read_solution, write_solution
 

@@ -11,10 +11,10 @@ import pytest
 import scipy.sparse
 import torch
 
-from diffuco.problems import get_problem
 from diffuco.foundation.errors import GraphWarning, InputError
 from diffuco.graphs.convert import as_graph, qubo_as_graph, to_networkx
 from diffuco.graphs.graph import Graph
+from diffuco.problems import get_problem
 
 TRIANGLE = np.array([[0, 1, 1], [1, 0, 1], [1, 1, 0]])
 WEIGHTED = np.array([[0, 2.5, 0], [2.5, 0, -1], [0, -1, 0]])

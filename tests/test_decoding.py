@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diffuco import ops
-from diffuco.diffusion.decoding import MAX_TOKEN_SIZE, conditional_expectation, conditional_expectation_by_energy
+from diffuco.diffusion.decoding import MAX_TOKEN_SIZE, conditional_expectation_by_energy
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import DenseBatch, SparseBatch
 from diffuco.graphs.generate import ba_graph
 from diffuco.graphs.graph import Graph
+from diffuco.inference.decoding import conditional_expectation
 from diffuco.ops.adjacency import DenseAdjacency
 from diffuco.problems import all_problems, get_problem
 

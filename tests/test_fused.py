@@ -28,7 +28,7 @@ from diffuco.pretrained import load_model
 from diffuco.problems import get_problem
 from diffuco.training.data import TrainingGraphs
 from diffuco.training.distributed import Group
-from diffuco.training.loop import initial_model
+from diffuco.training.parts import choose_parts
 from diffuco.training.recipes import get_recipe
 from diffuco.training.step import TrainStep
 from kernels import DEVICE, INTERPRETED, importing_kernels
@@ -98,20 +98,20 @@ def network(**settings):
 def logits_and_gradients(model, batch, dtype, num_samples=2):
     """Of the reference and of the fused network, for one random combination of the logits."""
     torch.manual_seed(1)
-    weights = FlatParameters(model)
+    parameters = FlatParameters(model)
     x = (torch.rand(batch.num_rows, num_samples, device=DEVICE) < 0.5).float()
     step = torch.randint(1, model.config.num_steps + 1, (num_samples,), device=DEVICE)
     features = torch.randn(batch.num_rows, num_samples, model.num_random_features, device=DEVICE)
     direction = torch.randn(batch.num_rows, num_samples, device=DEVICE)
-    for denoiser in (model, FusedGnn(model, weights, dtype=dtype, calls_at_once=3)):
-        weights.gradient.zero_()
+    for denoiser in (model, FusedGnn(model, parameters, dtype=dtype, calls_at_once=3)):
+        parameters.gradient.zero_()
         # Two calls, differentiated together, and room for a third.
         calls = [
             denoiser(batch, x, step, features),
             denoiser(batch, 1 - x, 1 + step % model.config.num_steps, features),
         ]
         sum(batch.graph_sum(logits * direction).sum() for logits in calls).backward()
-        yield torch.cat([torch.cat(batch.split(logits.detach())) for logits in calls]), weights.gradient.clone()
+        yield torch.cat([torch.cat(batch.split(logits.detach())) for logits in calls]), parameters.gradient.clone()
 
 
 def relative_error(got, expected):
@@ -146,8 +146,8 @@ def test_float16_stays_close():
 
 def test_sampling_without_gradients_gives_the_same_logits():
     model, batch = network(num_layers=1), batch_of("lists", weighted=False)
-    weights = FlatParameters(model)
-    fused = FusedGnn(model, weights, dtype=torch.float32)
+    parameters = FlatParameters(model)
+    fused = FusedGnn(model, parameters, dtype=torch.float32)
     x, step = torch.ones(batch.num_rows, 1, device=DEVICE), torch.tensor([2], device=DEVICE)
     features = torch.zeros(batch.num_rows, 1, 2, device=DEVICE)
     with torch.no_grad():
@@ -207,15 +207,15 @@ def test_calls_differentiated_apart_are_refused():
 
 def test_gradient_that_overflows_is_dropped():
     model, batch = network(num_layers=1), batch_of("dense", weighted=False)
-    weights = FlatParameters(model)
-    logits = FusedGnn(model, weights, dtype=torch.float32)(
+    parameters = FlatParameters(model)
+    logits = FusedGnn(model, parameters, dtype=torch.float32)(
         batch,
         torch.ones(batch.num_rows, 1, device=DEVICE),
         torch.tensor([1], device=DEVICE),
         torch.zeros(batch.num_rows, 1, 2, device=DEVICE),
     )
     batch.graph_sum(logits * torch.inf).sum().backward()
-    assert not weights.gradient.any()
+    assert not parameters.gradient.any()
 
 
 COMPILE = """
@@ -277,19 +277,19 @@ def test_float16_on_real_batches(name):
     batch = DenseBatch.from_graphs(get_dataset(config["dataset"]).graphs("train", 30), DEVICE)
     random = RowRandom(torch.Generator(DEVICE).manual_seed(0))
     num_steps, num_samples, temperature = config["num_steps"], 8, config["start_temperature"]
-    weights = FlatParameters(model)
+    parameters = FlatParameters(model)
     with torch.no_grad():
         path = list(reverse_process(model, batch, range(num_steps, 0, -1), num_samples, random))
         cost = step_cost(problem, noise, batch, Steps.join(path), temperature).total
         advantages = later_costs_advantage(cost.unflatten(1, (num_steps, num_samples)).transpose(0, 1))
     results = []
-    for denoiser in (model, FusedGnn(model, weights, calls_at_once=num_steps)):
-        weights.gradient.zero_()
+    for denoiser in (model, FusedGnn(model, parameters, calls_at_once=num_steps)):
+        parameters.gradient.zero_()
         again = (predict(denoiser, batch, taken.x, taken.step, taken.features) for taken in path)
         steps = Steps.join([taken._replace(logits=logits) for taken, logits in zip(path, again, strict=True)])
         cost = step_cost(problem, noise, batch, steps, temperature).total
         surrogate(batch, steps, cost, advantages).sum().backward()
-        results.append((steps.logits.detach()[batch.mask], weights.gradient.clone()))
+        results.append((steps.logits.detach()[batch.mask], parameters.gradient.clone()))
     expected, got = results
     assert relative_error(got[0], expected[0]) < 1e-2
     # 2 to 5 %, most of it from rectifiers that flip: rounding nothing but the weights to float16 does as much.
@@ -320,15 +320,11 @@ def test_recorded_training_steps_are_those_that_ran_as_written():
     data = TrainingGraphs(get_dataset("rb-tiny").graphs("train", 96), config.graphs_per_batch, 0, group)
     vectors = []
     for capture in (True, False):
-        model = initial_model(config).to(DEVICE)
-        weights = FlatParameters(model)
-        denoiser = FusedGnn(model, weights, calls_at_once=config.num_steps)
-        problem, noise = get_problem("mis"), make_noise(config.noise, config.num_steps)
-        take_step = TrainStep(config, problem, noise, denoiser, weights, data, group, capture=capture)
-        outcomes = [take_step(step, 0.2, 0.001).terms.energy.item() for step in range(12)]
+        take_step = TrainStep(choose_parts(config), data, capture=capture)
+        outcomes = [take_step(step, 0.2, 0.001).numbers["energy"].item() for step in range(12)]
         assert len(take_step.calls.recordings) == (len(data.ceilings) if capture else 0)
         assert all(np.isfinite(outcomes))
-        vectors.append(weights.vector.detach().clone())
+        vectors.append(take_step.parameters.vector.detach().clone())
     assert torch.equal(*vectors)
 
 

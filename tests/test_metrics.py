@@ -3,9 +3,9 @@ import math
 import numpy as np
 import pytest
 
-from diffuco.evaluation import metrics
 from diffuco.cli.evaluate import table
-from diffuco.evaluation.evaluate import evaluate, measure
+from diffuco.evaluation import metrics
+from diffuco.evaluation.evaluate import evaluate
 from diffuco.graphs.datasets import get_dataset
 from diffuco.inference.solver import Solver
 from test_solver import untrained

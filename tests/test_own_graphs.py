@@ -19,6 +19,7 @@ from diffuco.graphs.generate import ba_graph
 from diffuco.graphs.graph import Graph
 from diffuco.model import read_card
 from diffuco.training.fitting import CPU, GPU, fit_recipe
+from diffuco.training.parts import choose_parts
 
 CPU_DEVICE, GPU_DEVICE = torch.device("cpu"), torch.device("cuda")
 SHORT = ("--set", "anneal_epochs=2", "--set", "num_layers=1", "--set", "num_hidden=8", "--set", "validate_every=5")
@@ -93,9 +94,11 @@ def test_weights_are_used_where_the_problem_knows_them():
     for problem in ("mis", "mvc", "max-clique", "mds"):
         config = fit_recipe(problem, costly, CPU_DEVICE).config
         assert (config.weighted, config.start_temperature) == (True, 3.0)
-        assert (config.model.weighted, config.model.node_weighted) == (False, True)
+        seen = choose_parts(config).network.config
+        assert (seen.weighted, seen.node_weighted) == (False, True)
     assert not fit_recipe("max-cut", costly, CPU_DEVICE).config.weighted
-    assert (cut.model.weighted, cut.model.node_weighted) == (True, False)
+    seen = choose_parts(cut).network.config
+    assert (seen.weighted, seen.node_weighted) == (True, False)
     assert fit_recipe("qubo", collection("qubo-tiny"), CPU_DEVICE).config.weighted
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import diffuco
-from diffuco.problems import get_problem
 from diffuco.evaluation.reference_solvers import NUM_CUT_RUNS, solve_reference
 from diffuco.evaluation.reference_store import Reference
 from diffuco.evaluation.references import find_references
@@ -17,6 +16,7 @@ from diffuco.graphs.graph import Graph
 from diffuco.methods import get_method, reference_solvers, sdp
 from diffuco.methods.exact import ExactResult
 from diffuco.methods.highs import solve_highs
+from diffuco.problems import get_problem
 
 
 def random_graph(num_nodes: int, seed: int) -> Graph:

@@ -4,13 +4,12 @@ import json
 
 import pytest
 
+from diffuco.evaluation import reference_store, references
 from diffuco.evaluation.reference_store import COLUMNS, Reference, Row, key_of, read_rows, write_rows
 from diffuco.evaluation.references import complement, find_references
 from diffuco.foundation.errors import GraphWarning, InputError
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph
-from diffuco.evaluation import reference_store, references
-from diffuco.methods.clique import CliqueSearch
 from diffuco.problems import all_problems
 
 PACKAGED = sorted(reference_store.FOLDER.glob("*.csv"))

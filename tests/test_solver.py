@@ -19,7 +19,8 @@ from diffuco.graphs.batch.by_size import ROWS_PER_BATCH, batches_by_size
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.formats import FORMATS, read_graphs, write_graph
 from diffuco.graphs.graph import Graph
-from diffuco.inference.solver import Solver, best_solutions
+from diffuco.inference.answers import best_solutions
+from diffuco.inference.solver import Solver
 from diffuco.model import Checkpoint, Gnn, GnnConfig
 from diffuco.pretrained import Choice
 from diffuco.problems import all_problems, get_problem, without_ignored_weights

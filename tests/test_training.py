@@ -22,15 +22,16 @@ from diffuco.graphs.collection import Collection
 from diffuco.graphs.datasets import DATASETS, get_dataset
 from diffuco.graphs.graph import Graph
 from diffuco.inference.solver import Solver
-from diffuco.model import Gnn, load_checkpoint, save_checkpoint
+from diffuco.model import Network, load_checkpoint, save_checkpoint
 from diffuco.model.checkpoint import read_safetensors, write_safetensors
 from diffuco.problems import get_problem
 from diffuco.training.config import TrainConfig, with_settings
 from diffuco.training.data import TrainingGraphs
 from diffuco.training.distributed import Group
-from diffuco.training.loop import initial_model, learning_rate_at, temperature_at, train
+from diffuco.training.loop import learning_rate_at, temperature_at, train
+from diffuco.training.objectives.joint_bound import forward_log_likelihood
+from diffuco.training.parts import choose_parts
 from diffuco.training.recipes import RECIPES, get_recipe
-from diffuco.training.reporting import forward_log_likelihood
 from diffuco.training.step import step_seed
 
 SHORT = replace(
@@ -48,20 +49,24 @@ SHORT = replace(
 )
 
 
-def test_a_run_may_begin_with_the_weights_of_another(tmp_path):
+def initial_network(config: TrainConfig) -> Network:
+    return choose_parts(config).network
+
+
+def test_a_run_may_begin_with_the_parameters_of_another(tmp_path):
     train(SHORT, tmp_path / "first", progress=False)
     path = str(tmp_path / "first" / "last.safetensors")
-    begun = initial_model(replace(SHORT, start_from=path, start_temperature=0.05))
+    begun = initial_network(replace(SHORT, start_from=path, start_temperature=0.05))
     assert all(map(torch.equal, begun.parameters(), load_checkpoint(Path(path)).model.parameters()))
     for other in ({"num_layers": SHORT.num_layers + 1}, {"num_steps": 3 * SHORT.num_steps // 2}):
         with pytest.raises(InputError, match="same layers and features and as many steps or a multiple"):
-            initial_model(replace(SHORT, start_from=path, **other))
+            initial_network(replace(SHORT, start_from=path, **other))
 
 
 def test_a_run_of_more_steps_begins_as_the_longer_evaluation_of_its_start(tmp_path):
     train(SHORT, tmp_path / "first", progress=False)
     path = str(tmp_path / "first" / "last.safetensors")
-    start, longer = load_checkpoint(Path(path)).model, initial_model(replace(SHORT, start_from=path, num_steps=6))
+    start, longer = load_checkpoint(Path(path)).model, initial_network(replace(SHORT, start_from=path, num_steps=6))
     batch = SparseBatch.from_graphs([get_dataset("rb-tiny").graph("test", 0)])
     draws = [
         list(
@@ -79,7 +84,7 @@ def test_a_run_of_more_steps_begins_as_the_longer_evaluation_of_its_start(tmp_pa
 @pytest.mark.parametrize("recipe", [name for name, make in RECIPES.items() if make().start_from])
 def test_recipes_begin_with_models_that_fit_them(recipe):
     config = get_recipe(recipe)
-    assert initial_model(config).config == config.model
+    assert initial_network(config).config == initial_network(replace(config, start_from="")).config
 
 
 @pytest.mark.parametrize("recipe", [name for name in RECIPES if name.rpartition("-")[2] in ("12", "16")])
@@ -93,7 +98,7 @@ def test_recipes_that_grow_differ_from_their_start_in_steps_and_schedule_alone(r
 
 def test_the_minutes_of_the_model_that_a_run_starts_from_count(tmp_path):
     path = tmp_path / "start.safetensors"
-    save_checkpoint(path, Gnn(SHORT.model), problem="mis", card={"minutes": 7.0})
+    save_checkpoint(path, initial_network(SHORT), problem="mis", card={"minutes": 7.0})
     config = replace(SHORT, start_from=str(path))
     summary = train(config, tmp_path / "run", progress=False, max_minutes=0)
     assert 420 < summary["seconds"] < 480
@@ -221,7 +226,7 @@ def test_forward_likelihood_of_flips_is_their_log_probability():
     flip = noise.flip_probability(step.double()).item()
     terms = StepCost(entropy=torch.zeros(()), noise=cost.sum(), energy=torch.tensor(-1.0))
     expected = np.log(flip) + np.log(1 - flip) + 1.0 / temperature
-    assert forward_log_likelihood(terms, temperature) == pytest.approx(expected, rel=1e-6)
+    assert forward_log_likelihood(terms, temperature).item() == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage" * 20])
@@ -292,12 +297,12 @@ def test_seeds_differ_by_step_and_run():
     assert len({step_seed(*key) for key in [(0, 0), (0, 1), (1, 0)]}) == 3
 
 
-def test_initial_weights_depend_on_the_seed_alone():
+def test_initial_parameters_depend_on_the_seed_alone():
     state = torch.random.get_rng_state()
-    first = initial_model(SHORT)
+    first = initial_network(SHORT)
     assert torch.equal(state, torch.random.get_rng_state())
     torch.rand(3)
-    same, other = initial_model(SHORT), initial_model(replace(SHORT, seed=1))
+    same, other = initial_network(SHORT), initial_network(replace(SHORT, seed=1))
     assert torch.equal(first.encode_node.weight, same.encode_node.weight)
     assert not torch.equal(first.encode_node.weight, other.encode_node.weight)
 

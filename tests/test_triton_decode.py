@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from diffuco import ops
-from diffuco.diffusion.decoding import conditional_expectation
 from diffuco.graphs.batch import DenseBatch
 from diffuco.graphs.generate import ba_graph
 from diffuco.graphs.graph import Graph
+from diffuco.inference.decoding import conditional_expectation
 from diffuco.ops import torch_decode
 from diffuco.ops.adjacency import DenseAdjacency
 from diffuco.problems import get_problem

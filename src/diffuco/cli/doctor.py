@@ -10,7 +10,7 @@ from diffuco.cli.console import print_json, print_result
 from diffuco.cli.options import Json, examples
 from diffuco.foundation.version import __version__
 
-REQUIRED = ("torch", "numpy", "scipy", "numba", "safetensors", "typer", "rich")
+REQUIRED = ("torch", "numpy", "scipy", "numba", "safetensors", "filelock", "typer", "rich")
 OPTIONAL = {
     "matplotlib": "plot",
     "tensorboard": "tensorboard",

@@ -63,7 +63,9 @@ def train(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a value of the recipe.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Of weights, data order and samples.", show_default="0")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of parameters, data order and samples.", show_default="0")
+    ] = None,
     device: options.Device = "auto",
     as_json: options.Json = False,
     _list: Annotated[

@@ -1,63 +1,29 @@
 """Conditional Expectation: states never worse than the probabilities they come from (Sec. 4.1, CE and CE-ST_k).
 
 Nodes are decided in the order of falling probability (ties: the lower node first), `token_size` at a time. Each token
-gets the configuration with the lowest expected energy given all decisions so far; of those within 1e-9 of it (in the
+gets the configuration with the lowest expected energy given all decisions so far; of those within `TIE` of it (in the
 unit of the energy's form), the lowest one, where bit j is the state of the token's j-th node.
 
-Every energy is multilinear, so for one node the difference of the two energies is its local field, and a decision
-changes the fields of its neighbours alone: decoding costs O(edges), not O(nodes) evaluations of the energy.
+This is the paper's wording; `inference.decoding` finds the same states in time proportional to the edges.
 
 Legend: B graphs, N rows of all graphs, S samples per graph, k nodes per token.
 """
 
-import copy
-
 import torch
 from torch import Tensor
 
-from diffuco import ops
 from diffuco.foundation.errors import InputError
-from diffuco.graphs.batch import Batch, DenseBatch, SparseBatch
-from diffuco.ops.adjacency import CsrAdjacency, DenseAdjacency
+from diffuco.graphs.batch import Batch, DenseBatch
 from diffuco.ops.torch_decode import TIE
-from diffuco.problems.base import CoverForm, Problem
+from diffuco.problems.base import Problem
 
 MAX_TOKEN_SIZE = 16
 
 
-def conditional_expectation(problem: Problem, batch: Batch, probs: Tensor, token_size: int = 1) -> Tensor:
-    """Decode probabilities to states in {0, 1} of the same type; padding gets 0. [N, S] -> [N, S].
-
-    A `token_size` above 1 looks further ahead: usually a lower energy, for up to 2^token_size / token_size more work.
-
-    >>> from diffuco.graphs.batch import make_batch
-    >>> from diffuco.graphs.graph import Graph
-    >>> from diffuco.problems import get_problem
-    >>> path = make_batch([Graph.from_edges([(0, 1), (1, 2)])])
-    >>> conditional_expectation(get_problem("mis"), path, torch.tensor([[0.6], [0.5], [0.6]])).ravel().tolist()
-    [1.0, 0.0, 1.0]
-    """
-    _check(batch, probs, token_size)
-    if not probs.numel():
-        return probs.clone()
-    form = problem.form(with_float64_degrees(batch))
-    if form is None:
-        return conditional_expectation_by_energy(problem, batch, probs, token_size)
-    if isinstance(form, CoverForm):
-        adjacency = adjacency_of(batch, weighted=False)
-        states = ops.decode_cover(probs, adjacency, penalty=form.penalty, token_size=token_size, costs=form.costs)
-    else:
-        adjacency = adjacency_of(form.edges or batch, weighted=form.edges is not None)
-        states = ops.decode_quadratic(
-            probs, adjacency, linear=form.linear, edge=form.edge, pair=form.pair, token_size=token_size
-        )
-    return without_padding(batch, states).to(probs.dtype).contiguous()
-
-
 def conditional_expectation_by_energy(problem: Problem, batch: Batch, probs: Tensor, token_size: int = 1) -> Tensor:
-    """The same states, found as the paper words it: with the energy of every configuration. Slow. [N, S] -> [N, S].
+    """Decode probabilities to states in {0, 1} by the energy of every configuration. Slow. [N, S] -> [N, S].
 
-    The oracle of `conditional_expectation`, and what serves a problem that states nothing but its energy.
+    The oracle of the fast decoders, and what serves a problem that states nothing but its energy.
 
     >>> from diffuco.graphs.batch import make_batch
     >>> from diffuco.graphs.graph import Graph
@@ -67,7 +33,7 @@ def conditional_expectation_by_energy(problem: Problem, batch: Batch, probs: Ten
     >>> conditional_expectation_by_energy(get_problem("mis"), triangle, probs, token_size=2).ravel().tolist()
     [0.0, 1.0, 0.0]
     """
-    _check(batch, probs, token_size)
+    check_probabilities(batch, probs, token_size)
     num_samples, form = probs.shape[1], problem.form(batch)
     unit = None if form is None else form.unit
     tie = TIE if unit is None else TIE * unit.double()[:, None, None]
@@ -95,7 +61,8 @@ def _with_tokens(batch: Batch, values: Tensor, tokens: list[Tensor], num_configu
     return options
 
 
-def _check(batch: Batch, probs: Tensor, token_size: int) -> None:
+def check_probabilities(batch: Batch, probs: Tensor, token_size: int) -> None:
+    """Refuse what cannot be decoded."""
     if not 1 <= token_size <= MAX_TOKEN_SIZE:
         raise InputError(
             f"token size {token_size}; give 1 to {MAX_TOKEN_SIZE}, as a token of k nodes has 2^k configurations"
@@ -111,19 +78,3 @@ def _check(batch: Batch, probs: Tensor, token_size: int) -> None:
 def without_padding(batch: Batch, values: Tensor) -> Tensor:
     """Padding rows set to 0, whatever they held. [N, S] -> [N, S]."""
     return values.where(batch.mask[:, None], 0.0) if isinstance(batch, DenseBatch) else values
-
-
-def with_float64_degrees(batch: Batch) -> Batch:
-    """A view of the batch from which problems compute their coefficients in float64, as ties are finer than float32."""
-    wide = copy.copy(batch)
-    wide.degrees = batch.degrees.double()
-    return wide
-
-
-def adjacency_of(batch: Batch, weighted: bool) -> CsrAdjacency | DenseAdjacency:
-    """The edges of a batch as operations take them."""
-    assert isinstance(batch, DenseBatch | SparseBatch)
-    weights = batch.weights if weighted else None
-    if isinstance(batch, DenseBatch):
-        return DenseAdjacency(batch.sizes, batch.adjacency if weights is None else weights)
-    return CsrAdjacency(batch.row_starts, batch.sizes, batch.indptr, batch.indices, weights)

@@ -5,6 +5,7 @@ Legend: B graphs, N rows, S samples. `step` is [S], the diffusion step t in 1..n
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -20,7 +21,11 @@ Temperature = float | Tensor
 class Noise(ABC):
     """What the loss needs of a forward process over `num_steps` steps."""
 
+    name: ClassVar[str]
+    """What training configurations call it."""
+
     num_steps: int
+    """T: diffusion steps."""
 
     @abstractmethod
     def expected_cost(
@@ -35,6 +40,8 @@ class Noise(ABC):
 @dataclass(frozen=True)
 class CategoricalNoise(Noise):
     """Every variable flips on its own with probability beta_t = 1 / (T - t + 2), whatever the problem."""
+
+    name = "categorical"
 
     def flip_probability(self, step: Tensor) -> Tensor:
         """beta_t; one half at t = T, so that X_T is uniform."""
@@ -53,6 +60,8 @@ class CategoricalNoise(Noise):
 class ExponentialNoise(CategoricalNoise):
     """Categorical noise that starts almost silent: beta_t = 0.5 * 2^(-6 (1 - t/T))."""
 
+    name = "exponential"
+
     def flip_probability(self, step: Tensor) -> Tensor:
         """beta_t; one half at t = T, so that X_T is uniform."""
         return 0.5 * 2.0 ** (-6 * (1 - step / self.num_steps))
@@ -64,6 +73,8 @@ class AnnealedNoise(Noise):
 
     The temperature cancels, so that this term guides intermediate steps even when the temperature has reached 0.
     """
+
+    name = "annealed"
 
     def energy_weight(self, t: Tensor) -> Tensor:
         """beta_t = 1 - t/T; zero at t = T, so that X_T is uniform."""
@@ -80,19 +91,20 @@ class AnnealedNoise(Noise):
         return torch.where(step > 1, weight, 0.0) * energy
 
 
-NOISES: dict[str, type[Noise]] = {
-    "annealed": AnnealedNoise,
-    "categorical": CategoricalNoise,
-    "exponential": ExponentialNoise,
-}
+NOISES: dict[str, type[Noise]] = {noise.name: noise for noise in (AnnealedNoise, CategoricalNoise, ExponentialNoise)}
 
 
-def make_noise(name: str, num_steps: int) -> Noise:
-    """The noise distribution a training configuration names.
+def make_noise(noise: str | type[Noise] | Noise, num_steps: int) -> Noise:
+    """The noise distribution of this name, of this class, or this very one, which must have as many steps.
 
     >>> make_noise("annealed", 3).energy_weight(torch.tensor([0, 1, 3])).tolist()
     [1.0, 0.6666666269302368, 0.0]
     """
-    if name not in NOISES:
-        raise InputError(f"unknown noise '{name}'; choose one of {', '.join(NOISES)}")
-    return NOISES[name](num_steps)
+    if isinstance(noise, str):
+        if noise not in NOISES:
+            raise InputError(f"unknown noise '{noise}'; choose one of {', '.join(NOISES)}")
+        noise = NOISES[noise]
+    made = noise(num_steps) if isinstance(noise, type) else noise
+    if made.num_steps != num_steps:
+        raise InputError(f"a noise over {made.num_steps} steps for a run of {num_steps}; give both the same num_steps")
+    return made

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from diffuco.evaluation import metrics
 from diffuco.foundation.devices import pick_device
 from diffuco.graphs.graph import Graph
-from diffuco.methods import Method, check_method, get_method
+from diffuco.methods import Method, Settings, check_method, get_method
 from diffuco.methods.model import kept_energy
 from diffuco.problems import Problem, get_problem
 
@@ -56,10 +56,10 @@ def compare(
     for method in chosen:
         budgets: Sequence[float | None] = sorted(budgets_s) if method.time_limit != "ignored" else (None,)
         for some, budget_s in _warm_ups(graphs, budgets, place):
-            method.solve(known, some, seed=seed, device=place, time_limit_s=budget_s)
+            method.solve(known, some, Settings(seed, place, budget_s))
         for budget_s in budgets:
             started = time.perf_counter()
-            solutions = method.solve(known, graphs, seed=seed, device=place, time_limit_s=budget_s)
+            solutions = method.solve(known, graphs, Settings(seed, place, budget_s))
             seconds = (time.perf_counter() - started) / len(graphs)
             energies = np.array([kept_energy(solution) for solution in solutions])
             objectives = np.array([solution.objective for solution in solutions])

@@ -17,8 +17,9 @@ from diffuco.foundation.devices import pick_device
 from diffuco.foundation.errors import InputError
 from diffuco.foundation.provenance import hardware, source_commit
 from diffuco.graphs.graph import Graph
-from diffuco.inference.solver import Decode, Model, SampleOptions
-from diffuco.methods import Method, ModelMethod, check_method, get_method
+from diffuco.inference.answers import Decode, SampleOptions
+from diffuco.inference.solver import Model
+from diffuco.methods import Method, ModelMethod, Settings, check_method, get_method
 from diffuco.methods.annealer import Annealer
 from diffuco.methods.model import solver_with
 from diffuco.model.checkpoint import Checkpoint
@@ -136,10 +137,9 @@ def evaluate(
         }
     check_method(chosen, known, time_limit_s)
     check_weights(known, graphs)
-    settings: dict[str, Any] = {"seed": seed, "device": place, "time_limit_s": time_limit_s}
     if place.type == "cuda" and warms_up:
-        chosen.solve(known, graphs[:NUM_WARM_UP], **settings)
-    solutions = chosen.solve(known, graphs, on_solved=on_solved, **settings)
+        chosen.solve(known, graphs[:NUM_WARM_UP], Settings(seed, place, time_limit_s))
+    solutions = chosen.solve(known, graphs, Settings(seed, place, time_limit_s, on_solved))
     if model is not None:
         about["sweeps"] = max((solution.sweeps for solution in solutions), default=0)
         energies = np.array([solution.energies for solution in solutions])

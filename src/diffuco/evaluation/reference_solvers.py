@@ -13,7 +13,7 @@ import numpy as np
 from diffuco.evaluation.reference_store import Reference
 from diffuco.foundation.version import __version__
 from diffuco.graphs.graph import Graph
-from diffuco.methods import get_method
+from diffuco.methods import Settings, get_method
 from diffuco.methods.base import Deadline
 from diffuco.methods.clique import CliqueSearch
 from diffuco.methods.cp_sat import CpSat
@@ -118,7 +118,7 @@ def _annealed_cut(problem: Problem, graph: Graph, time_limit_s: float) -> Refere
 
 def _searched(method: str, problem: Problem, graph: Graph, time_limit_s: float, seed: int = 0) -> Reference:
     """What a heuristic finds, which bounds nothing."""
-    (found,) = get_method(method).solve(problem, [graph], seed=seed, device="cpu", time_limit_s=time_limit_s)
+    (found,) = get_method(method).solve(problem, [graph], Settings(seed, time_limit_s=time_limit_s))
     return Reference(
         objective=found.objective,
         bound=-problem.sign * math.inf,

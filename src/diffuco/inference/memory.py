@@ -17,6 +17,9 @@ ROWS_AT_ONCE = 2**21
 BYTES_PER_FEATURE = {"reference": 9 * 4, "fused": 5 * 2}
 """Tensors a layer holds at its peak without gradients, times the bytes of a number. For the reference this was measured
 on sparse batches; the fused engine makes two of features, two of messages and one of their sums."""
+TYPICAL_HIDDEN = 64
+"""Features per node that are assumed of a network whose settings have no `num_hidden`: those of the paper's network. An
+estimate only: a network that needs more may exhaust the memory, one that needs less may be refused a huge graph."""
 BYTES_PER_EDGE = 100
 """Edge list, both directions of the compressed rows and the copies while they are made and decoded."""
 BYTES_PER_STATE = 50
@@ -38,7 +41,7 @@ class Requirement:
 
 
 def requirement(
-    graph: Graph, num_samples: int, num_hidden: int, engine: str = "reference", *, split: bool = True
+    graph: Graph, num_samples: int, num_hidden: int = TYPICAL_HIDDEN, engine: str = "reference", *, split: bool = True
 ) -> Requirement:
     """The split of the samples, unless all are wanted together, and the peak it leads to with an engine.
 

@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 
 from diffuco import ops
-from diffuco.diffusion.decoding import adjacency_of, conditional_expectation, with_float64_degrees, without_padding
+from diffuco.diffusion.decoding import without_padding
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import Batch
+from diffuco.inference.decoding import adjacency_of, conditional_expectation, with_float64_degrees
 from diffuco.problems.base import CoverForm, Problem, energy_and_field
 
 

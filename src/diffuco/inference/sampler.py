@@ -34,8 +34,8 @@ class Sampler:
     Threads may share it: engines and recordings keep state between calls, so one thread computes at a time.
     """
 
-    def __init__(self, denoiser: Denoiser, num_steps: int, device: torch.device) -> None:
-        self.denoiser, self.num_steps, self.device = denoiser, num_steps, device
+    def __init__(self, denoiser: Denoiser, num_steps: int, device: torch.device, *, records: bool = True) -> None:
+        self.denoiser, self.num_steps, self.device, self.records = denoiser, num_steps, device, records
         self.calls = CapturedCalls(self._dense, device)
         self.lock = threading.Lock()
 
@@ -44,7 +44,7 @@ class Sampler:
         self, batch: Batch, num_samples: int, step_factor: int, *, seed: int, on_step: OnStep | None = None
     ) -> Samples:
         """Samples that depend on the seed and the batch alone; `on_step` sees every step and ends it by raising."""
-        is_replayed = on_step is None and batch.num_rows * num_samples <= CAPTURED_ROWS
+        is_replayed = self.records and on_step is None and batch.num_rows * num_samples <= CAPTURED_ROWS
         with self.lock:
             if not (is_replayed and isinstance(batch, DenseBatch) and batch.device.type == "cuda"):
                 self.calls.generator.manual_seed(seed)

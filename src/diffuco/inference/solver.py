@@ -1,28 +1,21 @@
-"""From a model and graphs to solutions: sample, decode, refine, keep the best (Sec. 4.1, App. C.2).
-
-Legend: B graphs, N rows, S samples.
-"""
+"""A model loaded for a problem: graphs in, solutions out, in batches of similar size."""
 
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, get_args
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from diffuco.diffusion.decoding import conditional_expectation
 from diffuco.foundation.devices import now, pick_device
 from diffuco.foundation.errors import InputError
-from diffuco.graphs.batch import Batch, make_batch
+from diffuco.graphs.batch import make_batch
 from diffuco.graphs.batch.by_size import batches_by_size, in_order, rows_per_batch
 from diffuco.graphs.convert import as_graph, qubo_as_graph
 from diffuco.graphs.graph import Graph
-from diffuco.inference.memory import LARGE_BYTES, Requirement, check_fits, requirement
+from diffuco.inference.answers import Decode, SampleOptions, best_solutions, draw_solutions, next_seed
+from diffuco.inference.memory import LARGE_BYTES, TYPICAL_HIDDEN, Requirement, check_fits, requirement
 from diffuco.inference.refinement import refine as refine_states
 from diffuco.inference.refinement import schedule_for_samples
 from diffuco.inference.sampler import OnStep, Sampler
@@ -34,47 +27,10 @@ from diffuco.pretrained import default_model, load_model
 from diffuco.problems import Problem, Qubo, check_weights, get_problem
 from diffuco.solution.result import Solution
 
-Decode = Literal["none", "ce", "ce-st"]
 Model = str | Path | Checkpoint
 """A shipped model by name, a file or folder, or a loaded one."""
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class SampleOptions:
-    """How a model solves a graph; values that make no sense are refused."""
-
-    samples: int = 8
-    """Solutions drawn per graph; the best is kept."""
-    step_factor: int = 3
-    """n: how many times each diffusion step is taken."""
-    decode: Decode = "ce"
-    """Conditional Expectation: not at all, node by node, or in tokens of nodes."""
-    token_size: int = 8
-    """k: nodes that `ce-st` decides together."""
-    refine: int | None = None
-    """Sweeps of annealing from every sample. None: as many as suit the graph, but none for samples kept as drawn. 0 is
-    the paper's method."""
-
-    def __post_init__(self) -> None:
-        if self.refine is not None and self.refine < 0:
-            raise InputError(f"{self.refine} sweeps of refinement; give 0 or more")
-        for name in ("samples", "step_factor", "token_size"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name.replace('_', ' ')} is {getattr(self, name)}; give 1 or more")
-        if self.decode not in get_args(Decode):
-            raise InputError(f"unknown decoding '{self.decode}'; choose one of {', '.join(get_args(Decode))}")
-
-    @property
-    def decoded_together(self) -> int:
-        """Nodes that decoding decides together; 0: samples are kept as drawn."""
-        return {"none": 0, "ce": 1, "ce-st": self.token_size}[self.decode]
-
-    @property
-    def sweeps(self) -> int | None:
-        """Sweeps of annealing, or None where the graph decides."""
-        return 0 if self.refine is None and self.decode == "none" else self.refine
 
 
 class Solver:
@@ -98,10 +54,10 @@ class Solver:
         self.checkpoint = model
         network = model.model.to(self.device)
         # Compiling pays when a shape repeats, as in training; here every batch has its own.
-        can_fuse = pick_engine("auto", network.config, self.device) == "fused"
+        can_fuse = pick_engine("auto", network, self.device) == "fused"
         self.engine = "fused" if can_fuse else "reference"
         denoiser = accelerate(network, FlatParameters(network), self.engine)
-        self.sampler = Sampler(denoiser, network.config.num_steps, self.device)
+        self.sampler = Sampler(denoiser, network.config.num_steps, self.device, records=network.is_recordable)
         self.load_seconds = time.perf_counter() - started
 
     def solve(
@@ -150,7 +106,7 @@ class Solver:
             schedule = schedule_for_samples(self.problem, max(graph.num_nodes for graph in chosen), options.sweeps)
             started = now(self.device)
             if schedule.num_sweeps:
-                states = refine_states(self.problem, batch, states, schedule, seed=_next_seed(refining_seeds))
+                states = refine_states(self.problem, batch, states, schedule, seed=next_seed(refining_seeds))
             seconds["refine"] = now(self.device) - started
             share = {"load": self.load_seconds / len(graphs)} | {k: v / len(chosen) for k, v in seconds.items()}
             found = best_solutions(
@@ -184,7 +140,7 @@ class Solver:
         (True, (3, 2), (2,))
         """
         SampleOptions(samples, step_factor)
-        graph, seed = self._as_graph(source), _next_seed(np.random.default_rng(seed))
+        graph, seed = self._as_graph(source), next_seed(np.random.default_rng(seed))
         check_weights(self.problem, [graph])
         check_fits(graph, self.requirement(graph, samples, split=False), self.device)
         return stream_steps(self.sampler, self.problem, graph, num_samples=samples, step_factor=step_factor, seed=seed)
@@ -194,7 +150,8 @@ class Solver:
 
     def requirement(self, graph: Graph, samples: int = 8, *, split: bool = True) -> Requirement:
         """The memory that solving a graph will take, and how its samples are split to keep it low."""
-        return requirement(graph, samples, self.checkpoint.model.config.num_hidden, self.engine, split=split)
+        num_hidden = getattr(self.checkpoint.model.config, "num_hidden", TYPICAL_HIDDEN)
+        return requirement(graph, samples, num_hidden, self.engine, split=split)
 
 
 @lru_cache(maxsize=8)
@@ -203,75 +160,7 @@ def shared_solver(problem: Problem, model: Model, device: str) -> Solver:
     return Solver(problem, model, device=device)
 
 
-def draw_solutions(
-    sampler: Sampler,
-    problem: Problem,
-    batch: Batch,
-    *,
-    num_samples: int,
-    samples_at_once: int | None = None,
-    step_factor: int,
-    token_size: int,
-    seeds: np.random.Generator,
-    on_step: OnStep | None = None,
-) -> tuple[Tensor, dict[str, float]]:
-    """Sample and decode one batch (token size 0: keep the samples as drawn); states [N, S] and seconds per stage."""
-    started = now(batch.device)
-    samples_at_once = samples_at_once or num_samples
-    parts = [
-        sampler.draw(batch, min(samples_at_once, left), step_factor, seed=_next_seed(seeds), on_step=on_step)
-        for left in range(num_samples, 0, -samples_at_once)
-    ]
-    sampled = now(batch.device)
-    if token_size:
-        logits = torch.cat([part.logits for part in parts], dim=1)
-        decoded = conditional_expectation(problem, batch, logits.sigmoid(), token_size)
-    else:
-        decoded = torch.cat([part.states for part in parts], dim=1)
-    return decoded, {"sample": sampled - started, "decode": now(batch.device) - sampled}
-
-
-def best_solutions(
-    problem: Problem,
-    graphs: Sequence[Graph],
-    batch: Batch,
-    states: Tensor,
-    *,
-    found_by: str,
-    seed: int,
-    seconds: dict[str, float],
-    reason: str = "",
-    sweeps: int = 0,
-) -> Iterator[Solution]:
-    """Of every graph, the feasible state of lowest energy, or the lowest of all where none is feasible. [N, S]."""
-    energies = problem.energy(batch, states)  # [B, S]
-    infeasible = problem.violations(batch, states) > 0.5
-    best = torch.where(infeasible & ~infeasible.all(1, keepdim=True), torch.inf, energies).argmin(1).tolist()
-    objectives = problem.objective(batch, states).tolist()
-    for graph, x, index, energy, values in zip(
-        graphs, batch.split(states.bool().cpu()), best, energies.tolist(), objectives, strict=True
-    ):
-        kept = x.numpy().copy()  # so that no solution holds on to those of the whole batch
-        yield Solution(
-            problem=problem,
-            graph=graph,
-            chosen=kept[:, index],
-            states=kept,
-            energies=energy,
-            objectives=values,
-            found_by=found_by,
-            reason=reason,
-            seed=seed,
-            seconds=seconds,
-            sweeps=sweeps,
-        )
-
-
 def _tell_of_large(graph: Graph, need: Requirement, samples: int) -> None:
     if need.num_bytes >= LARGE_BYTES:
         size, at_once = f"{need.num_bytes / 2**30:.1f} GiB", f"{need.samples_at_once} of {samples} samples at a time"
         _log.info("%s will need about %s, %s", graph.name or "the graph", size, at_once)
-
-
-def _next_seed(seeds: np.random.Generator) -> int:
-    return int(seeds.integers(np.iinfo(np.int64).max))

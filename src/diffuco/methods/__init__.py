@@ -5,7 +5,7 @@ import difflib
 from diffuco.foundation.errors import InputError
 from diffuco.methods.anneal import FlipAnnealing
 from diffuco.methods.auto import Automatic
-from diffuco.methods.base import Deadline, GraphByGraph, Method, repair
+from diffuco.methods.base import Deadline, GraphByGraph, Method, Settings, repair
 from diffuco.methods.clique import CliqueSearch
 from diffuco.methods.cp_sat import CpSat
 from diffuco.methods.dwave import SimulatedAnnealing, TabuSearch
@@ -27,6 +27,7 @@ __all__ = [
     "Method",
     "ModelMethod",
     "PlainModelMethod",
+    "Settings",
     "all_methods",
     "check_method",
     "get_method",

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from diffuco.diffusion.decoding import conditional_expectation
 from diffuco.foundation.devices import finish
 from diffuco.graphs.batch import Batch, make_batch
 from diffuco.graphs.batch.by_size import batches_by_size, in_order
 from diffuco.graphs.graph import Graph
-from diffuco.inference.solver import best_solutions
-from diffuco.methods.base import Deadline, Method, OnSolved
+from diffuco.inference.answers import best_solutions
+from diffuco.inference.decoding import conditional_expectation
+from diffuco.methods.base import Deadline, Method, Settings
 from diffuco.problems import Problem
 from diffuco.solution.result import Solution
 
@@ -41,22 +41,13 @@ class Annealer(Method):
     def anneal(self, problem: Problem, batch: Batch, generator: torch.Generator, deadline: Deadline) -> Tensor:
         """Probabilities or states of a batch. [N, S]."""
 
-    def solve(
-        self,
-        problem: Problem,
-        graphs: Sequence[Graph],
-        *,
-        seed: int = 0,
-        device: torch.device | str = "cpu",
-        time_limit_s: float | None = None,
-        on_solved: OnSolved | None = None,
-    ) -> list[Solution]:
+    def solve(self, problem: Problem, graphs: Sequence[Graph], settings: Settings) -> list[Solution]:
         """Anneal, decode and keep the best."""
-        device = torch.device(device)
+        device, seed, limit_s = settings.device, settings.seed, settings.time_limit_s
 
         def solve_batch(number: int, positions: list[int]) -> list[Solution]:
             chosen = [graphs[position] for position in positions]
-            deadline = Deadline.after(None if time_limit_s is None else time_limit_s * len(chosen))
+            deadline = Deadline.after(None if limit_s is None else limit_s * len(chosen))
             generator = torch.Generator(device).manual_seed(seed + number)
             batch = make_batch(chosen, device)
             annealed = self.anneal(problem, batch, generator, deadline)
@@ -76,8 +67,7 @@ class Annealer(Method):
                 seed=seed,
                 seconds=share,
             )
-            if on_solved:
-                on_solved(len(chosen))
+            settings.tell(len(chosen))
             return list(found)
 
         max_rows = ROWS_PER_BATCH.get(device.type, ROWS_PER_BATCH["cuda"])

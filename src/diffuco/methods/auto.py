@@ -16,7 +16,7 @@ from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch.by_size import in_order
 from diffuco.graphs.graph import Graph
 from diffuco.methods.anneal import FlipAnnealing
-from diffuco.methods.base import Method, OnSolved
+from diffuco.methods.base import Method, Settings
 from diffuco.methods.clique import CliqueSearch
 from diffuco.methods.cp_sat import CpSat
 from diffuco.methods.exact import ExactMethod, as_solution
@@ -57,37 +57,26 @@ class Automatic(Method):
     summary = "the default: exact where that takes a second, else annealing, or samples of a model where they pay"
     time_limit = "stops"
 
-    def solve(
-        self,
-        problem: Problem,
-        graphs: Sequence[Graph],
-        *,
-        seed: int = 0,
-        device: torch.device | str = "cpu",
-        time_limit_s: float | None = None,
-        on_solved: OnSolved | None = None,
-    ) -> list[Solution]:
+    def solve(self, problem: Problem, graphs: Sequence[Graph], settings: Settings) -> list[Solution]:
         """Prove what can be proven, then search for the rest; each solution says what found it and why."""
-        proof_s = EXACT_S if time_limit_s is None else min(EXACT_S, time_limit_s / 2)
+        limit_s = settings.time_limit_s
+        proof_s = EXACT_S if limit_s is None else min(EXACT_S, limit_s / 2)
 
         def parts() -> Iterator[tuple[Sequence[int], list[Solution]]]:
             proven = set()
-            for position, solution in prove(problem, graphs, seed, proof_s):
+            for position, solution in prove(problem, graphs, settings.seed, proof_s):
                 proven.add(position)
                 yield [position], [solution]
-                if on_solved:
-                    on_solved(1)
+                settings.tell(1)
             rest = [position for position in range(len(graphs)) if position not in proven]
-            searches = plan(problem, [graphs[position] for position in rest], torch.device(device), time_limit_s)
+            searches = plan(problem, [graphs[position] for position in rest], settings.device, limit_s)
             for search in dict.fromkeys(searches):
                 positions = [position for position, other in zip(rest, searches, strict=True) if other == search]
                 chosen = [graphs[position] for position in positions]
                 was_tried = any(is_small(problem, graph) for graph in chosen)
-                left_s = time_limit_s if time_limit_s is None or not was_tried else time_limit_s - proof_s
+                left_s = limit_s if limit_s is None or not was_tried else limit_s - proof_s
                 method = FlipAnnealing() if search.model is None else ModelMethod(search.model)
-                found = method.solve(
-                    problem, chosen, seed=seed, device=device, time_limit_s=left_s, on_solved=on_solved
-                )
+                found = method.solve(problem, chosen, replace(settings, time_limit_s=left_s))
                 yield positions, [replace(solution, reason=search.reason) for solution in found]
 
         return in_order(parts())

@@ -14,18 +14,38 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from diffuco.diffusion.decoding import conditional_expectation
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import make_batch
 from diffuco.graphs.graph import Graph
-from diffuco.inference.solver import best_solutions
+from diffuco.inference.answers import best_solutions
+from diffuco.inference.decoding import conditional_expectation
 from diffuco.problems import Problem
 from diffuco.solution.result import Solution
 
 TimeLimit = Literal["used", "stops", "ignored"]
 """What a method does with a time limit: search until it is over, stop at it unless done before, or ignore it."""
-OnSolved = Callable[[int], None]
-"""Is told how many more graphs are solved."""
+
+
+CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a method is told beside the problem and the graphs."""
+
+    seed: int = 0
+    """The same seed gives the same result, unless a time limit cuts the search."""
+    device: torch.device = CPU
+    """For methods that calculate with tensors."""
+    time_limit_s: float | None = None
+    """Seconds per graph; a batch may take the sum of its graphs' limits. None leaves the time to the method."""
+    on_solved: Callable[[int], None] | None = None
+    """Is told how many more graphs are solved."""
+
+    def tell(self, num_solved: int) -> None:
+        """Report graphs as solved."""
+        if self.on_solved:
+            self.on_solved(num_solved)
 
 
 class Method(ABC):
@@ -49,22 +69,8 @@ class Method(ABC):
         return None
 
     @abstractmethod
-    def solve(
-        self,
-        problem: Problem,
-        graphs: Sequence[Graph],
-        *,
-        seed: int = 0,
-        device: torch.device | str = "cpu",
-        time_limit_s: float | None = None,
-        on_solved: OnSolved | None = None,
-    ) -> list[Solution]:
-        """Solve graphs, in the order given.
-
-        `time_limit_s` is per graph; a batch may take the sum of its graphs' limits, and None leaves the time to the
-        method. The same seed gives the same result unless a time limit cuts the search. `device` is for methods that
-        calculate with tensors.
-        """
+    def solve(self, problem: Problem, graphs: Sequence[Graph], settings: Settings) -> list[Solution]:
+        """Solve graphs, in the order given."""
 
 
 @dataclass(frozen=True)
@@ -102,25 +108,15 @@ class GraphByGraph(Method):
     def search(self, problem: Problem, graph: Graph, seed: int, deadline: Deadline) -> NDArray[np.bool_]:
         """States of one graph that has nodes: [num_nodes], or [num_nodes, S] of which the best is kept."""
 
-    def solve(
-        self,
-        problem: Problem,
-        graphs: Sequence[Graph],
-        *,
-        seed: int = 0,
-        device: torch.device | str = "cpu",
-        time_limit_s: float | None = None,
-        on_solved: OnSolved | None = None,
-    ) -> list[Solution]:
+    def solve(self, problem: Problem, graphs: Sequence[Graph], settings: Settings) -> list[Solution]:
         """Search every graph in turn."""
         solutions: list[Solution] = []
         for graph in graphs:
             if graph.node_weights is not None and problem.uses_node_weights and not self.takes_node_weights(problem):
                 name = graph.name or "the graph"
                 raise InputError(f"{self.name} takes no node weights for {problem}, {name} has some; try anneal")
-            solutions.append(self.solve_one(problem, graph, seed, Deadline.after(time_limit_s)))
-            if on_solved:
-                on_solved(1)
+            solutions.append(self.solve_one(problem, graph, settings.seed, Deadline.after(settings.time_limit_s)))
+            settings.tell(1)
         return solutions
 
     def solve_one(self, problem: Problem, graph: Graph, seed: int, deadline: Deadline) -> Solution:

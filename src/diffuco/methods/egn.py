@@ -6,11 +6,10 @@ the folder `models` of the source.
 """
 
 from collections.abc import Sequence
-
-import torch
+from typing import Any
 
 from diffuco.graphs.graph import Graph
-from diffuco.methods.base import Method, OnSolved
+from diffuco.methods.base import Method, Settings
 from diffuco.methods.model import solver_with
 from diffuco.pretrained import FIND_BASELINES, choose_model, list_models
 from diffuco.problems import Problem
@@ -36,20 +35,12 @@ class Egn(Method):
     def _trained_for(self) -> list[str]:
         return [card["problem"] for card in list_models() if card["baseline"] == self.name]
 
-    def solve(
-        self,
-        problem: Problem,
-        graphs: Sequence[Graph],
-        *,
-        seed: int = 0,
-        device: torch.device | str = "cpu",
-        time_limit_s: float | None = None,
-        on_solved: OnSolved | None = None,
-    ) -> list[Solution]:
+    def solve(self, problem: Problem, graphs: Sequence[Graph], settings: Settings) -> list[Solution]:
         """Sample and decode."""
         model = choose_model(problem, graphs, baseline=self.name).name
-        solver = solver_with(problem, model, device)
-        return solver.solve(graphs, samples=NUM_SAMPLES, step_factor=1, refine=0, seed=seed, on_solved=on_solved)
+        solver = solver_with(problem, model, settings.device)
+        told: dict[str, Any] = {"seed": settings.seed, "on_solved": settings.on_solved}
+        return solver.solve(graphs, samples=NUM_SAMPLES, step_factor=1, refine=0, **told)
 
 
 class EgnAnneal(Egn):

@@ -16,12 +16,13 @@ from diffuco.foundation.devices import finish
 from diffuco.graphs.batch import Batch
 from diffuco.graphs.batch.by_size import in_order, rows_per_batch
 from diffuco.graphs.graph import Graph
+from diffuco.inference.answers import SampleOptions, draw_solutions
 from diffuco.inference.refinement import schedule_for_samples
 from diffuco.inference.sampler import OnStep
-from diffuco.inference.solver import Model, SampleOptions, Solver, draw_solutions, shared_solver
+from diffuco.inference.solver import Model, Solver, shared_solver
 from diffuco.methods.anneal import NUM_CHAINS, anneal_until
 from diffuco.methods.annealer import Annealer
-from diffuco.methods.base import Deadline, Method, OnSolved
+from diffuco.methods.base import Deadline, Method, Settings
 from diffuco.model.checkpoint import Checkpoint
 from diffuco.pretrained import choose_models, has_model, is_known
 from diffuco.problems import Problem
@@ -51,29 +52,17 @@ class ModelMethod(Method):
         """Any problem with the model for it; without one, those of the shipped models."""
         return self.model is not None or has_model(problem)
 
-    def solve(
-        self,
-        problem: Problem,
-        graphs: Sequence[Graph],
-        *,
-        seed: int = 0,
-        device: torch.device | str = "cpu",
-        time_limit_s: float | None = None,
-        on_solved: OnSolved | None = None,
-    ) -> list[Solution]:
+    def solve(self, problem: Problem, graphs: Sequence[Graph], settings: Settings) -> list[Solution]:
         """Sample with one model after the other, each for the graphs that it is closest to."""
 
         def solve_some(solver: Solver, reason: str, positions: list[int]) -> list[Solution]:
             chosen = [graphs[position] for position in positions]
-            if time_limit_s is None:
-                told: dict[str, Any] = {"reason": reason, "on_solved": on_solved, "on_step": self.on_step}
-                return solver.solve(chosen, seed=seed, **asdict(self.options), **told)
-            refiner = AnnealedSamples(solver, reason)
-            return refiner.solve(
-                problem, chosen, seed=seed, device=device, time_limit_s=time_limit_s, on_solved=on_solved
-            )
+            if settings.time_limit_s is not None:
+                return AnnealedSamples(solver, reason).solve(problem, chosen, settings)
+            told: dict[str, Any] = {"seed": settings.seed, "on_solved": settings.on_solved}
+            return solver.solve(chosen, reason=reason, on_step=self.on_step, **asdict(self.options), **told)
 
-        plan = self.plan(problem, graphs, device)
+        plan = self.plan(problem, graphs, settings.device)
         return in_order((positions, solve_some(solver, reason, positions)) for solver, reason, positions in plan)
 
     def plan(
@@ -148,33 +137,24 @@ class PlainModelMethod(ModelMethod):
     name = "diffuco-ce"
     summary = "samples of a trained model, decoded by Conditional Expectation"
 
-    def solve(
-        self,
-        problem: Problem,
-        graphs: Sequence[Graph],
-        *,
-        seed: int = 0,
-        device: torch.device | str = "cpu",
-        time_limit_s: float | None = None,
-        on_solved: OnSolved | None = None,
-    ) -> list[Solution]:
+    def solve(self, problem: Problem, graphs: Sequence[Graph], settings: Settings) -> list[Solution]:
         """Rounds of 1, 2, 4, ... samples of all graphs, the best is kept; one round of 8 without a time limit."""
 
         def draw(samples: int, seed: int) -> list[Solution]:
             plain = ModelMethod(self.model, SampleOptions(samples=samples, refine=0))
-            return plain.solve(problem, graphs, seed=seed, device=device)
+            return plain.solve(problem, graphs, Settings(seed, settings.device))
 
-        deadline = Deadline.after(None if time_limit_s is None else time_limit_s * len(graphs))
-        samples = 8 if time_limit_s is None else 1
+        limit_s, seed = settings.time_limit_s, settings.seed
+        deadline = Deadline.after(None if limit_s is None else limit_s * len(graphs))
+        samples = 8 if limit_s is None else 1
         best = draw(samples, seed)
         # A round of twice the samples takes at most twice the time.
         round_s = 2 * deadline.elapsed_s
-        while time_limit_s is not None and round_s < deadline.remaining_s:
+        while limit_s is not None and round_s < deadline.remaining_s:
             samples, seed, before = 2 * samples, seed + 1, deadline.elapsed_s
             best = [min(pair, key=kept_energy) for pair in zip(best, draw(samples, seed), strict=True)]
             round_s = 2 * (deadline.elapsed_s - before)
-        if on_solved:
-            on_solved(len(graphs))
+        settings.tell(len(graphs))
         return best
 
 

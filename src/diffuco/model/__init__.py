@@ -1,6 +1,20 @@
-"""The network that denoises, and the files it is kept in."""
+"""The networks that denoise, and the files they are kept in."""
 
+from diffuco.model.base import Network, NetworkConfig
 from diffuco.model.checkpoint import Checkpoint, load_checkpoint, read_card, save_checkpoint, save_folder
 from diffuco.model.gnn import Gnn, GnnConfig
+from diffuco.model.networks import NETWORKS, register_network
 
-__all__ = ["Checkpoint", "Gnn", "GnnConfig", "load_checkpoint", "read_card", "save_checkpoint", "save_folder"]
+__all__ = [
+    "NETWORKS",
+    "Checkpoint",
+    "Gnn",
+    "GnnConfig",
+    "Network",
+    "NetworkConfig",
+    "load_checkpoint",
+    "read_card",
+    "register_network",
+    "save_checkpoint",
+    "save_folder",
+]

@@ -1,7 +1,7 @@
-"""What users load: weights as safetensors and a JSON header that says what they are and where they come from.
+"""What users load: parameters as safetensors and a JSON header that says what they are and where they come from.
 
 A checkpoint is one file that holds both, as training writes it, or a folder of `config.json` and `model.safetensors`,
-as model hubs share them. No pickle is ever read. The header holds a digest of the weights, so that damage is refused.
+as model hubs share them. No pickle is ever read. The header holds a digest of the parameters, so damage is refused.
 """
 
 import hashlib
@@ -17,10 +17,12 @@ from torch import Tensor
 
 from diffuco.foundation.errors import InputError
 from diffuco.foundation.files import replacing
-from diffuco.model.gnn import Gnn, GnnConfig
+from diffuco.model.base import Network
+from diffuco.model.gnn import Gnn
+from diffuco.model.networks import get_network
 
 FORMAT = 1
-CONFIG, WEIGHTS = "config.json", "model.safetensors"
+CONFIG, PARAMETERS = "config.json", "model.safetensors"
 """The files of a folder."""
 
 
@@ -28,46 +30,54 @@ CONFIG, WEIGHTS = "config.json", "model.safetensors"
 class Checkpoint:
     """A network and the card it came with."""
 
-    model: Gnn
+    model: Network
     problem: str
     """Name of the problem it was trained for."""
     name: str
     card: dict[str, Any]
     """Training configuration, commit, dataset, metrics."""
     digest: str = ""
-    """SHA-256 of the weights, by which measurements name them."""
+    """SHA-256 of the parameters, by which measurements name them."""
 
 
-def save_checkpoint(path: Path, model: Gnn, *, problem: str, card: dict[str, Any]) -> None:
+def save_checkpoint(path: Path, model: Network, *, problem: str, card: dict[str, Any]) -> None:
     """Write the network and its card to one file, atomically."""
     tensors = {name: value.cpu() for name, value in model.state_dict().items()}
     write_safetensors(path, tensors, {"diffuco": json.dumps(_header(model, tensors, problem, card))})
 
 
-def save_folder(folder: Path, model: Gnn, *, problem: str, card: dict[str, Any]) -> None:
-    """Write the weights and, beside them, the card for all to read."""
+def save_folder(folder: Path, model: Network, *, problem: str, card: dict[str, Any]) -> None:
+    """Write the parameters and, beside them, the card for all to read."""
     tensors = {name: value.cpu() for name, value in model.state_dict().items()}
-    write_safetensors(folder / WEIGHTS, tensors, {"format": "pt"})
+    write_safetensors(folder / PARAMETERS, tensors, {"format": "pt"})
     with replacing(folder / CONFIG) as stream:
         stream.write((json.dumps(_header(model, tensors, problem, card), indent=2) + "\n").encode())
 
 
-def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> Checkpoint:
-    """Read a file or a folder written here; a damaged or foreign one is an InputError."""
+def load_checkpoint(
+    path: Path, device: torch.device | str = "cpu", *, network: type[Network] | None = None
+) -> Checkpoint:
+    """Read a file or a folder written here; a damaged or foreign one is an InputError.
+
+    `network` is the class of a network that is not in the list of networks.
+    """
     header = _read_header(path)
-    tensors, _ = read_safetensors(path / WEIGHTS if path.is_dir() else path)
+    kind = _network_of(path, header, network)
+    tensors, _ = read_safetensors(path / PARAMETERS if path.is_dir() else path)
     if _digest(tensors) != header["digest"]:
-        raise InputError(f"{path}: the weights do not match their digest, the file is damaged; fetch or train it again")
+        raise InputError(
+            f"{path}: the parameters do not match their digest, the file is damaged; fetch or train it again"
+        )
     try:
-        model = Gnn(GnnConfig(**header["model"]))
+        model = kind(kind.Config(**header["model"]))
         model.load_state_dict(tensors)
     except (TypeError, RuntimeError) as error:
-        raise InputError(f"{path}: the weights do not fit the network described in the file; train it again") from error
+        raise InputError(f"{path}: the parameters do not fit the network '{kind.name}'; train it again") from error
     return Checkpoint(model.to(device).eval(), header["problem"], path.stem, header["card"], header["digest"])
 
 
 def read_card(path: Path) -> dict[str, Any]:
-    """Problem, network shape and training card of a checkpoint, without its weights."""
+    """Problem, network shape and training card of a checkpoint, without its parameters."""
     header = _read_header(path)
     return {"name": path.stem, "problem": header["problem"], "model": header["model"], **header["card"]}
 
@@ -92,10 +102,11 @@ def read_safetensors(path: Path, *, header_only: bool = False) -> tuple[dict[str
         raise InputError(f"{path}: not a readable safetensors file ({error}); fetch or train it again") from error
 
 
-def _header(model: Gnn, tensors: dict[str, Tensor], problem: str, card: dict[str, Any]) -> dict[str, Any]:
+def _header(model: Network, tensors: dict[str, Tensor], problem: str, card: dict[str, Any]) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "problem": problem,
+        "network": model.name,
         "model": asdict(model.config),
         "digest": _digest(tensors),
         "card": card,
@@ -118,6 +129,20 @@ def _read_header(path: Path) -> dict[str, Any]:
     return header
 
 
+def _network_of(path: Path, header: dict[str, Any], given: type[Network] | None) -> type[Network]:
+    name = header.get("network", Gnn.name)  # files from before there was a choice
+    try:
+        kind = given or get_network(name)
+    except InputError:
+        raise InputError(
+            f"{path}: a checkpoint of the network '{name}', which is not known here; pass its class to "
+            "load_model(path, network=...) or to diffuco.model.register_network"
+        ) from None
+    if kind.name != name:
+        raise InputError(f"{path}: a checkpoint of the network '{name}', not '{kind.name}'; choose another file")
+    return kind
+
+
 def _config_text(folder: Path) -> bytes:
     try:
         return (folder / CONFIG).read_bytes()
@@ -129,5 +154,5 @@ def _digest(tensors: dict[str, Tensor]) -> str:
     content = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
         content.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        content.update(tensor.contiguous().view(torch.uint8).numpy().tobytes())
+        content.update(tensor.contiguous().flatten().view(torch.uint8).numpy().tobytes())
     return content.hexdigest()

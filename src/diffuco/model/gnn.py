@@ -10,14 +10,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from diffuco.graphs.batch import Batch
+from diffuco.model.base import Network, NetworkConfig
 
 
 @dataclass(frozen=True)
-class GnnConfig:
-    """The network's shape."""
+class GnnConfig(NetworkConfig):
+    """The network's shape; `num_steps` is also the length of the one-hot step encoding."""
 
-    num_steps: int
-    """T: diffusion steps it is trained for, the length of the one-hot step encoding."""
     num_layers: int = 8
     """Message-passing layers (the paper: 4 to 8)."""
     num_hidden: int = 64
@@ -35,12 +34,16 @@ class GnnConfig:
         return 1 + (self.weighted or self.node_weighted) + self.num_random_features
 
 
-class Gnn(nn.Module):
+class Gnn(Network):
     """Encoder, message-passing layers and a three-layer head that gives one logit per node."""
 
+    name = "gnn"
+    Config = GnnConfig
+    is_recordable = True
+    config: GnnConfig
+
     def __init__(self, config: GnnConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         hidden = config.num_hidden
         self.encode_node = nn.Linear(config.num_inputs, hidden)
         self.encode_step = nn.Linear(config.num_steps, hidden, bias=False)
@@ -57,11 +60,11 @@ class Gnn(nn.Module):
         return self.config.num_random_features
 
     def stretched(self, factor: int) -> "Gnn":
-        """The same network for `factor` times as many steps, each of its own steps taken so many times in a row."""
+        """The same network for `factor` times as many steps: each of its own steps is repeated `factor` times."""
         longer = Gnn(replace(self.config, num_steps=factor * self.config.num_steps))
-        weights = self.state_dict()
-        steps = weights["encode_step.weight"].repeat_interleave(factor, dim=1)
-        longer.load_state_dict(weights | {"encode_step.weight": steps})
+        parameters = self.state_dict()
+        steps = parameters["encode_step.weight"].repeat_interleave(factor, dim=1)
+        longer.load_state_dict(parameters | {"encode_step.weight": steps})
         return longer
 
     def forward(self, batch: Batch, x: Tensor, step: Tensor, features: Tensor) -> Tensor:

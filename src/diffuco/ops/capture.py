@@ -12,7 +12,7 @@ class CapturedCalls:
 
     The first call with a key runs as written, which compiles and allocates what has to be; the second is recorded, and
     from then on a call copies its inputs and replays the recording. Results lie in the recording's own memory, so they
-    are valid until the next call. Elsewhere than on a GPU every call runs as written.
+    are valid until the next call. On a CPU, calls run normally.
 
     The function must not read tensors back and must take everything that changes from its inputs.
     """

@@ -17,6 +17,7 @@ import torch
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.graph import Graph
 from diffuco.graphs.statistics import GraphStatistics, describe
+from diffuco.model.base import Network
 from diffuco.model.checkpoint import Checkpoint, load_checkpoint, read_card, save_folder
 from diffuco.problems import Problem, get_problem, without_ignored_weights
 
@@ -74,17 +75,21 @@ def has_model(problem: Problem) -> bool:
     return any(card["problem"] == problem.name for card in list_models())
 
 
-def load_model(name_or_path: str | Path, device: torch.device | str = "cpu") -> Checkpoint:
+def load_model(
+    name_or_path: str | Path, device: torch.device | str = "cpu", *, network: type[Network] | None = None
+) -> Checkpoint:
     """Load a model by name, a file written by `diffuco train` or a folder written by `save_model` by path.
+
+    `network` is the class of a network of your own; `diffuco.model.register_network` makes it known once and for all.
 
     >>> load_model("mis-rb-small").problem
     'mis'
     """
     known = model_files()
     if str(name_or_path) in known:
-        return load_checkpoint(known[str(name_or_path)], device)
+        return load_checkpoint(known[str(name_or_path)], device, network=network)
     if Path(name_or_path).exists():
-        return replace(load_checkpoint(Path(name_or_path), device), name=str(name_or_path))
+        return replace(load_checkpoint(Path(name_or_path), device, network=network), name=str(name_or_path))
     close = difflib.get_close_matches(str(name_or_path), known, n=1)
     hint = f"did you mean '{close[0]}'?" if close else "give a path or a name that `diffuco models` lists"
     if not (FURTHER.is_dir() or os.environ.get("DIFFUCO_MODELS")):
@@ -180,7 +185,7 @@ def _sees_weights(card: dict[str, Any], problem: str | Problem, graph: Graph) ->
     """Whether a network sees those weights of a graph that the problem knows."""
     known = without_ignored_weights(get_problem(problem), graph)
     is_unweighted = known.edge_weights is None and known.node_weights is None
-    return bool(is_unweighted or card["model"]["weighted"] or card["model"].get("node_weighted"))
+    return bool(is_unweighted or card["model"].get("weighted") or card["model"].get("node_weighted"))
 
 
 def _size(card: dict[str, Any]) -> float:

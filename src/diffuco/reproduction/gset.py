@@ -12,7 +12,8 @@ from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import make_batch
 from diffuco.graphs.formats import read_graph
 from diffuco.graphs.graph import Graph
-from diffuco.inference.solver import Solver, draw_solutions
+from diffuco.inference.answers import draw_solutions
+from diffuco.inference.solver import Solver
 from diffuco.methods import get_method
 from diffuco.reproduction.measurement import about_models, measure_method, method_hardware
 from diffuco.reproduction.records import Row, Task

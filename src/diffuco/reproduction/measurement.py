@@ -18,7 +18,8 @@ from diffuco.foundation.provenance import hardware
 from diffuco.graphs.batch import make_batch
 from diffuco.graphs.batch.by_size import batches_by_size, rows_per_batch
 from diffuco.graphs.graph import Graph
-from diffuco.inference.solver import Solver, draw_solutions
+from diffuco.inference.answers import draw_solutions
+from diffuco.inference.solver import Solver
 from diffuco.methods import get_method, solve_with
 from diffuco.methods.annealer import BatchedMethod
 from diffuco.problems import Problem, get_problem

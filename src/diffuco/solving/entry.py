@@ -10,10 +10,11 @@ from diffuco.foundation.devices import pick_device
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import make_batch
 from diffuco.graphs.convert import as_graph, qubo_as_graph
+from diffuco.inference.answers import Decode, SampleOptions, best_solutions
 from diffuco.inference.refinement import refine as refine_states
 from diffuco.inference.refinement import schedule_for_samples
-from diffuco.inference.solver import Decode, Model, SampleOptions, best_solutions
-from diffuco.methods import Method, ModelMethod, check_method, get_method
+from diffuco.inference.solver import Model
+from diffuco.methods import Method, ModelMethod, Settings, check_method, get_method
 from diffuco.problems import Problem, Qubo, check_weights, get_problem
 from diffuco.solution.result import Solution
 from diffuco.solution.verification import states_of
@@ -63,7 +64,7 @@ def solve(
     graphs = [convert(source) for source in (graph if many else [graph])]  # type: ignore[attr-defined]
     check_weights(known, graphs)
     place = pick_device(device)
-    solutions = chosen.solve(known, graphs, seed=seed, device=place, time_limit_s=time_limit_s, on_solved=on_solved)
+    solutions = chosen.solve(known, graphs, Settings(seed, place, time_limit_s, on_solved))
     if start is not None:
         starts = start if many and isinstance(start, Sequence) else [start]
         solutions = [

@@ -1,4 +1,4 @@
-"""Everything that defines a training run: one frozen dataclass, saved beside the weights, enough to run it again."""
+"""Everything that defines a training run: one frozen dataclass, saved with the parameters, enough to run it again."""
 
 import dataclasses
 import difflib
@@ -6,56 +6,57 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_type_hints
 
+from diffuco.diffusion.noise import NOISES
 from diffuco.foundation.errors import InputError
 from diffuco.foundation.wording import counted
-from diffuco.model.gnn import GnnConfig
-from diffuco.problems import get_problem
+from diffuco.model import NETWORKS
+from diffuco.training.objectives import OBJECTIVES
 
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """A training run. Defaults are shared by the paper's rows (App. C.5); recipes set what differs."""
+    """A training run. Defaults are those that most rows of the paper share (App. C.5); recipes set the rest."""
 
     problem: str
     """Name of the problem, such as `mis`."""
     dataset: str
-    """Name of the dataset whose train split is learned from and whose validation split is watched."""
+    """Name of the dataset: its train split is learned from, its validation split is used to validate."""
     num_steps: int
     """T: diffusion steps."""
     start_temperature: float
-    """Temperature at the first step; from there to the end temperature at the last it is linear."""
+    """Temperature at the first optimiser step; it changes linearly to the end temperature at the last step."""
     anneal_epochs: int
     """N_anneal: passes over the training graphs."""
     end_temperature: float = 0.0
-    """Temperature at the last step; the start temperature keeps it constant (Fig. 3, right)."""
+    """Temperature at the last optimiser step; equal to the start temperature, it is constant (Fig. 3, right)."""
     learning_rate: float = 0.002
-    """Of RAdam, at its highest."""
-    noise: Literal["annealed", "categorical", "exponential"] = "annealed"
-    """Forward process (Sec. 3.2; `exponential` is the schedule of later work)."""
+    """Peak learning rate of RAdam."""
+    noise: str = "annealed"
+    """Name of the forward process (Sec. 3.2; `exponential` is the schedule of later work)."""
     num_layers: int = 8
-    """Message-passing layers."""
+    """Message-passing layers of the network."""
     num_hidden: int = 64
     """Features per node."""
     num_random_features: int = 5
-    """Random node features, redrawn every step."""
+    """Random features per node, redrawn at every diffusion step."""
     weighted: bool = False
-    """Whether the network reads the weights that the problem knows, of nodes or edges."""
+    """Whether the network sees the weights that the problem uses, of nodes or of edges."""
     penalty: float = 1.01
-    """B of Table 2 (A is 1); unused by problems without constraints."""
+    """B of Table 2 (A is 1); problems without constraints ignore it."""
     graphs_per_batch: int = 30
-    """M_omega."""
+    """M_omega: graphs per batch."""
     samples_per_graph: int = 10
     """M_KL: paths per graph, over which the leave-one-out baseline is taken."""
     learning_rate_schedule: Literal["cosine", "constant"] = "cosine"
-    """Cosine: 2.5 % warm-up, then down to a tenth. Constant: the paper's own."""
+    """Cosine: 2.5 % warm-up, then down to a tenth of the peak. Constant: as in the paper."""
     max_gradient_norm: float = 1.0
     """Gradients are clipped to this norm."""
     steps_per_chunk: int = 0
-    """Diffusion steps differentiated at once; 0: all. Lower it when memory is short: the gradient stays the same."""
+    """Diffusion steps differentiated at once; 0 means all. A lower number saves memory and gives the same gradient."""
     num_train_graphs: int = 4000
-    """Graphs of the train split that are used."""
+    """Number of graphs taken from the train split."""
     num_validation_graphs: int = 64
-    """Graphs of the validation split that are watched."""
+    """Number of graphs taken from the validation split."""
     validation_samples: int = 8
     """Samples per validation graph, each decoded with CE."""
     validate_every: int = 500
@@ -64,25 +65,16 @@ class TrainConfig:
     """Optimiser steps between resumable checkpoints."""
     engine: Literal["auto", "reference", "compiled", "fused"] = "auto"
     """How the network is computed: plain float32, torch.compile with bfloat16 products, or Triton kernels in float16.
-    Energies, log-probabilities and the optimiser are always float32. Auto takes the fastest that the device has."""
+    Energies, log-probabilities and the optimiser are always float32. Auto is the fastest that runs on the device."""
     start_from: str = ""
-    """Shipped model, or path of one, whose weights the run begins with; random ones if empty. It may have a part
-    of the steps: of half as many, each begins as two."""
+    """Name or path of a model whose parameters the run starts with; if empty, they are random. The model may have
+    fewer steps: each step of a model with half as many becomes two."""
     seed: int = 0
-    """Of weights, data order and samples."""
-
-    @property
-    def model(self) -> GnnConfig:
-        """The network this run trains."""
-        sees_edges = get_problem(self.problem).uses_edge_weights
-        return GnnConfig(
-            num_steps=self.num_steps,
-            num_layers=self.num_layers,
-            num_hidden=self.num_hidden,
-            num_random_features=self.num_random_features,
-            weighted=self.weighted and sees_edges,
-            node_weighted=self.weighted and not sees_edges,
-        )
+    """Seed of the initial parameters, the data order and the samples."""
+    network: str = "gnn"
+    """Name of the network."""
+    objective: str = "joint-bound"
+    """Name of what is minimised."""
 
     @property
     def steps_at_once(self) -> int:
@@ -91,12 +83,12 @@ class TrainConfig:
 
     @property
     def steps_per_epoch(self) -> int:
-        """Optimiser steps in one pass over the training graphs; an incomplete last batch is left out."""
+        """Optimiser steps in one pass over the training graphs; an incomplete last batch is dropped."""
         return max(1, self.num_train_graphs // self.graphs_per_batch)
 
     @property
     def total_steps(self) -> int:
-        """Optimiser steps of the whole run; both schedules are functions of the step and this."""
+        """Optimiser steps of the whole run; both schedules depend on the step and this number alone."""
         return self.anneal_epochs * self.steps_per_epoch
 
     def __post_init__(self) -> None:
@@ -111,7 +103,7 @@ class TrainConfig:
 
 
 def with_settings(config: TrainConfig, settings: Sequence[str]) -> TrainConfig:
-    """A copy with `key=value` settings applied, each value read as its field's type.
+    """A copy with `key=value` settings applied; each value is read as the type of its field.
 
     >>> config = TrainConfig("mis", "rb-small", num_steps=4, start_temperature=0.3, anneal_epochs=10)
     >>> with_settings(config, ["num_steps=6", "engine=reference"]).num_steps
@@ -132,7 +124,8 @@ def with_settings(config: TrainConfig, settings: Sequence[str]) -> TrainConfig:
 
 
 def _parse(name: str, text: str, kind: Any) -> Any:
-    choices = get_args(kind)
+    lists: dict[str, dict[str, Any]] = {"noise": NOISES, "network": NETWORKS, "objective": OBJECTIVES}
+    choices = get_args(kind) or tuple(lists.get(name, ()))
     if choices:
         if text not in choices:
             raise InputError(f"{name} is '{text}'; choose one of {', '.join(choices)}")

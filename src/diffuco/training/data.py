@@ -1,4 +1,4 @@
-"""Training batches: the graphs stay on the device, the order is a function of the seed and the step."""
+"""Training batches: the graphs stay on the device, and the seed and the step determine the order."""
 
 from collections.abc import Sequence
 
@@ -19,13 +19,13 @@ Batches = NDArray[np.int64]
 """One row per batch. [batches, M]"""
 
 DENSE_DATASET_BYTES = 16 * 2**30
-"""Largest training set that is kept as dense matrices on a GPU."""
+"""Largest training set that is kept on a GPU as dense matrices."""
 NUM_SIZES = 6
-"""Batches hold graphs of similar size and are padded to one of so many sizes: less padding, and few shapes."""
+"""Number of sizes that batches are padded to. A batch holds graphs of similar size, so there is little padding."""
 
 
 class TrainingGraphs:
-    """A set of graphs from which step k of a run takes its batch."""
+    """A set of graphs, from which each step of a run takes its batch."""
 
     def __init__(self, graphs: Sequence[Graph], graphs_per_batch: int, seed: int, group: Group) -> None:
         self.graphs = graphs
@@ -45,14 +45,14 @@ class TrainingGraphs:
         self._epoch: tuple[int, Batches] | None = None
 
     def batch(self, step: int) -> Batch:
-        """This process's share of the batch of an optimiser step."""
+        """This process's share of the batch of optimiser step number `step`."""
         chosen, num_padded = self.chosen(step)
         if self.resident is not None:
             return self.resident.select(torch.from_numpy(chosen).to(self.group.device, non_blocking=True), num_padded)
         return make_batch([self.graphs[index] for index in chosen], self.group.device)
 
     def chosen(self, step: int) -> tuple[Indices, int]:
-        """Which graphs are this process's share of a step's batch, and how many nodes they are padded to."""
+        """Which graphs this process's share of the batch holds, and how many nodes they are padded to."""
         epoch, position = divmod(step, len(self.graphs) // self.graphs_per_batch)
         if self._epoch is None or self._epoch[0] != epoch:
             self._epoch = epoch, self._batches(epoch)
@@ -62,7 +62,7 @@ class TrainingGraphs:
         return whole[self.group.share(self.graphs_per_batch)], num_padded
 
     def _batches(self, epoch: int) -> Batches:
-        """All batches of a pass over the graphs: of similar sizes, otherwise random, in random order."""
+        """All batches of a pass over the graphs, in random order: each holds random graphs of similar size."""
         rng = np.random.default_rng([self.seed, epoch])
         num_batches = len(self.graphs) // self.graphs_per_batch
         used = rng.permutation(len(self.graphs))[: num_batches * self.graphs_per_batch]
@@ -72,7 +72,7 @@ class TrainingGraphs:
         return batches
 
     def random(self, generator: torch.Generator) -> SharedRandom:
-        """The random numbers of an optimiser step, from a generator that was seeded for it."""
+        """The random numbers of an optimiser step, from a generator seeded for that step."""
         return SharedRandom(
             generator,
             num_graphs=self.graphs_per_batch,

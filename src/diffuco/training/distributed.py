@@ -1,7 +1,7 @@
 """Several processes that train one model: each takes a share of every batch, and gradients are summed.
 
 `torchrun --nproc-per-node 4 -m diffuco train RECIPE` starts them, on one machine or several. Random numbers are drawn
-for the whole batch (`SharedRandom`), so the number of processes changes the weights by rounding only.
+for the whole batch (`SharedRandom`), so the number of processes changes the parameters by rounding only.
 """
 
 import os
@@ -19,7 +19,7 @@ from diffuco.foundation.devices import pick_device
 
 @dataclass(frozen=True)
 class Group:
-    """The processes of a run, as one of them sees them; a process of its own is a group of one."""
+    """The processes of a run, as seen by one of them; a single process is a group of one."""
 
     device: torch.device
     rank: int = 0
@@ -27,11 +27,11 @@ class Group:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this is the process that validates, reports and writes files."""
+        """Whether this process validates, reports and writes files."""
         return self.rank == 0
 
     def share(self, length: int) -> slice:
-        """This process's part of a list; parts are consecutive and differ by at most one in length.
+        """This process's part of a list; parts are consecutive, and their lengths differ by at most one.
 
         >>> [Group(torch.device("cpu"), rank, 3).share(8) for rank in range(3)]
         [slice(0, 2, None), slice(2, 5, None), slice(5, 8, None)]
@@ -43,6 +43,11 @@ class Group:
         if self.size > 1:
             dist.all_reduce(values)
 
+    def follow_leader(self, values: Tensor) -> None:
+        """Replace every process's tensor by the leader's."""
+        if self.size > 1:
+            dist.broadcast(values.detach(), src=0)
+
     def sum(self, value: Tensor) -> Tensor:
         """The sum of a tensor over all processes."""
         if self.size > 1:
@@ -51,19 +56,19 @@ class Group:
         return value
 
     def any(self, flag: bool) -> bool:
-        """Whether any process says so; all get the same answer."""
-        # Alone there is nothing to ask, and nothing to wait for on a GPU.
+        """Whether the flag is set in any process."""
+        # A single process need not wait for its GPU.
         return flag if self.size == 1 else bool(self.sum(torch.tensor(float(flag), device=self.device)))
 
 
 def leads() -> bool:
-    """Whether this process is the only one or the first that torchrun started: the one that speaks to the user."""
+    """Whether this process talks to the user: it is the only one, or the first that torchrun started."""
     return os.environ.get("RANK", "0") == "0"
 
 
 @contextmanager
 def joined_group(device: str) -> Iterator[Group]:
-    """The group that torchrun's environment describes, on this process's own GPU where there are GPUs."""
+    """The group that torchrun's environment variables describe; with GPUs, each process has its own."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
         yield Group(pick_device(device))
@@ -72,13 +77,13 @@ def joined_group(device: str) -> Iterator[Group]:
     if place == torch.device("cuda"):
         place = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(place)
-    # Functions of this module have the group of the moment as a default. Imported later, as optimisers do, they would
-    # keep it beyond its end, and its threads, alive while the interpreter shuts down, now and then abort the process.
+    # Functions of this module have the current group as a default argument. If it were first imported inside the group,
+    # as optimisers do, they would keep the group alive, and its threads sometimes abort the interpreter's shutdown.
     import_module("torch.distributed.nn")
     dist.init_process_group("nccl" if place.type == "cuda" else "gloo")
     try:
         yield Group(place, dist.get_rank(), size)
-        # Nobody leaves while the leader still writes files: torchrun ends all processes when one is gone.
+        # Nobody leaves while the leader still writes files: torchrun ends all processes when one has ended.
         dist.barrier()
     finally:
         dist.destroy_process_group()

@@ -1,7 +1,7 @@
-"""A recipe for a user's own graphs: what fits their size and density, the problem's weights and the device.
+"""A recipe for a user's own graphs, chosen by their size, density and weights, and by the device.
 
-Everything follows from the graphs and the kind of device, not from what is free or fast at the moment, so that all
-processes of a run come to the same answer.
+The choice depends on the graphs and the kind of device alone, not on how much memory is free or how busy the device is,
+so all processes of a run make the same choice.
 """
 
 import math
@@ -22,13 +22,13 @@ from diffuco.training.config import TrainConfig
 
 MIN_TRAIN_GRAPHS = 8
 BYTES_PER_FEATURE = 110
-"""Memory of a training step per row (node, sample and diffusion step), layer and feature, measured on a CPU with plain
-float32; the fused engine on a GPU takes less."""
+"""Memory of a training step per row (node, sample and diffusion step), layer and feature. Measured on a CPU in float32;
+the fused engine on a GPU needs less."""
 
 
 @dataclass(frozen=True)
 class Means:
-    """What a kind of device can afford."""
+    """What suits a kind of device."""
 
     num_hidden: int
     num_layers: int
@@ -36,15 +36,15 @@ class Means:
     samples_per_graph: int
     learning_rate: float
     rows: int
-    """Nodes times samples times diffusion steps of a batch: enough to keep the device busy."""
+    """Rows of a batch (nodes times samples times diffusion steps) that keep the device busy."""
     num_bytes: int
-    """Memory that a step may take."""
+    """Memory that a step may use."""
     seconds_per_feature: float
-    """Of a step, per row, layer and feature; measured."""
+    """Measured time of a step per row, layer and feature."""
     min_step_s: float
-    """What the smallest step takes."""
+    """Time of the smallest step."""
     seconds: float
-    """What the whole run should take."""
+    """Target time of the whole run."""
 
 
 CPU = Means(
@@ -53,31 +53,31 @@ CPU = Means(
 GPU = Means(
     64, 8, 8, 8, 0.001, rows=2**19, num_bytes=16 * 2**30, seconds_per_feature=35e-12, min_step_s=0.004, seconds=600
 )
-"""The network of the shipped models. Memory is for a card of 24 GB; larger ones gain nothing from larger batches."""
+"""The network is that of the shipped models. Memory is for a GPU with 24 GB; larger batches would not be faster."""
 MIN_STEPS, MAX_STEPS = 1000, 20_000
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A recipe and what to tell about it."""
+    """A recipe and what the user is told about it."""
 
     config: TrainConfig
     statistics: GraphStatistics
-    """Of the training graphs."""
+    """Sizes and densities of the training graphs."""
     num_bytes: int
-    """Estimated peak of a step."""
+    """Estimated peak memory of a step."""
     seconds: float
-    """Estimated time of the run, on one core or one GPU."""
+    """Estimated time of the run on one core or one GPU."""
 
 
-def fit_recipe(problem_name: str, graphs: Collection, device: torch.device) -> Fit:
-    """Choose a network, batches and schedules for a collection; one that is too small is an InputError."""
+def fit_recipe(problem: str | Problem, graphs: Collection, device: torch.device) -> Fit:
+    """Choose a network, batches and schedules for a collection; too small a collection is an InputError."""
     parts = {split: graphs.graphs(split) for split in SPLITS}
     _check_enough(graphs, parts)
-    problem, training = get_problem(problem_name), parts["train"]
+    problem, training = get_problem(problem), parts["train"]
     statistics, means = describe(training), GPU if device.type == "cuda" else CPU
     config = TrainConfig(
-        problem=problem_name,
+        problem=problem.name,
         dataset=graphs.name,
         num_steps=means.num_steps,
         start_temperature=start_temperature(problem, training),
@@ -103,11 +103,11 @@ def fit_recipe(problem_name: str, graphs: Collection, device: torch.device) -> F
 
 
 def start_temperature(problem: Problem, graphs: Sequence[Graph]) -> float:
-    """A tenth of a typical node; where edges count, a share of how much a node's own part of the energy varies.
+    """0.1 times a typical node weight or, for problems that weigh edges, 0.05 times the spread of a node's energy.
 
-    That part is a sum over the node's edges and grows like their weight times the root of their number.
+    A node's energy is a sum over its edges, so its spread grows like their weight times the root of their number.
     """
-    # One graph after the other, as weights may differ by orders of magnitude between them.
+    # A median over graphs, as their weights may differ by orders of magnitude.
     if not problem.uses_edge_weights:
         typical = [_root_mean_square(graph.node_weights) for graph in graphs] if problem.uses_node_weights else [1.0]
         return float(f"{0.1 * float(np.median(typical)):.2g}")
@@ -118,13 +118,13 @@ def start_temperature(problem: Problem, graphs: Sequence[Graph]) -> float:
 
 
 def step_bytes(config: TrainConfig, statistics: GraphStatistics) -> int:
-    """Estimated memory of a step on the largest graphs."""
+    """Estimated memory of a step on a batch of the largest graphs."""
     rows = statistics.nodes[2] * config.graphs_per_batch * config.samples_per_graph * config.steps_at_once
     return BYTES_PER_FEATURE * rows * config.num_layers * config.num_hidden
 
 
 def step_seconds(config: TrainConfig, statistics: GraphStatistics, means: Means) -> float:
-    """Estimated time of a step on graphs of mean size; neighbours begin to cost where there are many."""
+    """Estimated time of a step on graphs of mean size; a high degree makes it slower."""
     rows = statistics.nodes[1] * config.graphs_per_batch * config.samples_per_graph * config.num_steps
     again = 4 / 3 if config.steps_at_once < config.num_steps else 1.0
     crowded = 1 + statistics.mean_degree / 100
@@ -144,7 +144,7 @@ def _check_enough(graphs: Collection, parts: dict[str, list[Graph]]) -> None:
 
 
 def _with_batches(config: TrainConfig, statistics: GraphStatistics, means: Means) -> TrainConfig:
-    """As many graphs a batch as the device is busy with, and fewer, in ever harder ways, until memory suffices."""
+    """As many graphs per batch as keep the device busy; if memory is short, fewer, then chunks, then two samples."""
     rows_per_graph = statistics.nodes[1] * config.samples_per_graph * config.num_steps
     wanted = min(32, config.num_train_graphs // 4, max(4, int(means.rows / rows_per_graph)))
     choices = [

@@ -1,4 +1,4 @@
-"""Which of a user's own graphs a run learns from and which it never sees, written beside it for everybody to check."""
+"""Which of a user's own graphs a run learns from and which it never sees, in a file that anyone can check."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ FILE = "graphs.json"
 
 
 def publish(folder: Path, graphs: Collection) -> None:
-    """Write name and digest of every graph, by part."""
+    """Write the name and digest of every graph, by split."""
     parts = {
         split: [{"name": graph.name, "digest": graph.digest} for graph in graphs.graphs(split)] for split in SPLITS
     }
@@ -21,7 +21,7 @@ def publish(folder: Path, graphs: Collection) -> None:
 
 
 def check_unchanged(folder: Path, graphs: Collection) -> None:
-    """Refuse to continue a run on other graphs than it was started with."""
+    """Refuse to resume a run on other graphs than it was started with."""
     try:
         before = json.loads((folder / FILE).read_text())["digest"]
     except (OSError, ValueError, KeyError, TypeError):

@@ -1,8 +1,8 @@
-"""Recipes: one function per row of the paper's hyperparameter table (App. C.5), the shipped models, and small ones.
+"""Recipes: one function for each shipped model and each row of the paper's table of hyperparameters (App. C.5).
 
-A name is the problem and the dataset; `-paper` marks the paper's own values, `-tiny` what a CPU trains in a minute,
-`-egn` and `-egn-anneal` the baselines that take one step. `-12` to `-32` are numbers of diffusion steps, twice those
-of the model that such a recipe starts from.
+A recipe is named after its problem and dataset. `-paper` marks the values of the paper, `-tiny` a run that takes a
+minute on a CPU, `-egn` and `-egn-anneal` the baselines with one diffusion step. Names that end in a number from 12 to
+32 start from a model with half as many diffusion steps.
 """
 
 import difflib
@@ -14,7 +14,7 @@ from diffuco.training.config import TrainConfig
 
 
 def get_recipe(name: str) -> TrainConfig:
-    """The configuration a recipe returns.
+    """The configuration of the recipe with this name.
 
     >>> get_recipe("mis-rb-small-paper").num_steps
     6
@@ -29,8 +29,8 @@ def get_recipe(name: str) -> TrainConfig:
 def mis_rb_small() -> TrainConfig:
     """MIS on RB-small, the shipped model: minutes on one GPU.
 
-    Departs from the paper where later work found it to help: more steps, exponential noise, a lower start temperature
-    and a cosine learning rate.
+    It departs from the paper where later work found improvements: more steps, exponential noise, a lower start
+    temperature and a cosine learning rate.
     """
     return TrainConfig(
         problem="mis",
@@ -45,7 +45,7 @@ def mis_rb_small() -> TrainConfig:
 
 
 def max_clique_rb_small() -> TrainConfig:
-    """Maximum clique on RB-small, the shipped model: minutes on one GPU. Half the steps leave twice the gap."""
+    """Maximum clique on RB-small, the shipped model: minutes on one GPU. With half the steps the gap doubles."""
     return replace(mis_rb_small(), problem="max-clique", num_steps=16, anneal_epochs=100, num_random_features=0)
 
 
@@ -96,12 +96,15 @@ def mvc_rb_200() -> TrainConfig:
 
 
 def max_cut_er() -> TrainConfig:
-    """Maximum cut on the paper's graphs for Gset (App. B.1). Cuts vary by the root of the degree, up to 12."""
+    """Maximum cut on the graphs that the paper trains on for Gset (App. B.1).
+
+    Cuts vary by the root of the degree, up to 12, hence the higher temperature.
+    """
     return replace(max_cut_ba_small(), dataset="er-200-500", start_temperature=0.5, anneal_epochs=60)
 
 
 def max_cut_gset() -> TrainConfig:
-    """Maximum cut for Gset, whose graphs are not all of the kind that the paper trains on: some have hubs."""
+    """Maximum cut for Gset, on more kinds of graphs than in the paper, as some graphs of Gset have hubs."""
     return replace(max_cut_er(), dataset="mixed-200-500", anneal_epochs=90)
 
 
@@ -127,7 +130,7 @@ def mis_rb_large_16() -> TrainConfig:
 
 
 def mis_rb_large_32() -> TrainConfig:
-    """MIS on RB-large with four times the steps, grown from that with twice as many: minutes on one GPU."""
+    """MIS on RB-large with four times the steps, grown from the model with twice the steps: minutes on one GPU."""
     return grown("mis-rb-large-16", mis_rb_large_16(), anneal_epochs=20)
 
 
@@ -137,17 +140,17 @@ def max_clique_rb_small_32() -> TrainConfig:
 
 
 def max_cut_ba_small_24() -> TrainConfig:
-    """Maximum cut on BA-small with four times the steps, grown from that with twice as many: minutes on one GPU."""
+    """Maximum cut on BA-small with four times the steps, grown from the model with twice: minutes on one GPU."""
     return grown("max-cut-ba-small-12", max_cut_ba_small_12(), anneal_epochs=50)
 
 
 def mds_ba_small_24() -> TrainConfig:
-    """Dominating set on BA-small with four times the steps, grown from that with twice as many: minutes on one GPU."""
+    """Dominating set on BA-small with four times the steps, grown from the model with twice: minutes on one GPU."""
     return grown("mds-ba-small-12", mds_ba_small_12(), anneal_epochs=50)
 
 
 def mis_rb_100() -> TrainConfig:
-    """MIS on RB-100, which the ablations vary (Sec. 6.2): annealed noise, under a minute on one GPU."""
+    """MIS on RB-100, the base of the ablations (Sec. 6.2): annealed noise, under a minute on one GPU."""
     return TrainConfig(
         problem="mis",
         dataset="rb-100",
@@ -161,7 +164,7 @@ def mis_rb_100() -> TrainConfig:
 
 
 def qubo_random() -> TrainConfig:
-    """Random QUBO, the shipped model: minutes on one GPU. Its energies, and so its temperature, are in the hundreds."""
+    """Random QUBO, the shipped model: minutes on one GPU. Energies are in the hundreds, hence the temperature."""
     return replace(
         max_cut_ba_small(),
         problem="qubo",
@@ -227,7 +230,7 @@ def mvc_rb_200_paper() -> TrainConfig:
 
 
 def max_cut_ba_small_paper() -> TrainConfig:
-    """Maximum cut on BA-small, as in the paper; random node features serve RB graphs only."""
+    """Maximum cut on BA-small, as in the paper, which has random node features on RB graphs only."""
     return replace(
         mis_rb_small_paper(),
         problem="max-cut",
@@ -301,10 +304,10 @@ def qubo_tiny() -> TrainConfig:
 
 
 def grown(name: str, start: TrainConfig, *, anneal_epochs: int) -> TrainConfig:
-    """Training on from a shipped model: each of its diffusion steps becomes two.
+    """Continued training of a shipped model in which each diffusion step becomes two.
 
-    At a low temperature, near where the model's own training ended: heated up again, independent sets lost half of what
-    the steps had gained, dominating sets all of it.
+    The temperature starts low, near where the model's training ended. With the usual start temperature, independent
+    sets lost half of what the added steps had gained and dominating sets lost all of it.
     """
     return replace(
         start, start_from=name, num_steps=2 * start.num_steps, start_temperature=0.03, anneal_epochs=anneal_epochs
@@ -312,10 +315,10 @@ def grown(name: str, start: TrainConfig, *, anneal_epochs: int) -> TrainConfig:
 
 
 def one_step(recipe: Callable[[], TrainConfig], *, anneal: bool) -> Callable[[], TrainConfig]:
-    """A baseline on a recipe's problem and graphs: a mean-field network that decides in one step.
+    """A baseline for a recipe's problem and graphs: the same network with one diffusion step.
 
-    EGN (Sec. 4.2) minimises the energy alone, EGN-Anneal (Sec. 4.3) the free energy at a falling temperature. Where the
-    recipe starts from a model for smaller graphs, so does the baseline, from that model's own baseline.
+    EGN (Sec. 4.2) minimises the energy alone, EGN-Anneal (Sec. 4.3) the free energy while the temperature falls. If the
+    recipe starts from a model for smaller graphs, the baseline starts from the baseline for those graphs.
     """
 
     suffix = "egn-anneal" if anneal else "egn"

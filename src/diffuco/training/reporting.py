@@ -9,17 +9,17 @@ from typing import Any, Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from diffuco.diffusion.loss import StepCost
+from diffuco.foundation.files import finite
 from diffuco.training.config import TrainConfig
 from diffuco.training.distributed import Group
 from diffuco.training.step import Outcome
 
 LOG_EVERY = 50
-"""Optimiser steps between log lines; reading a loss off a GPU waits for it, so not every step."""
+"""Optimiser steps between log lines; not every step, as reading a number back waits for the GPU."""
 
 
 class Reporter:
-    """Context manager around the steps of one sitting; of several processes, only the leader's shows and writes."""
+    """Context manager around the steps of one sitting; of several processes, only the leader reports."""
 
     def __init__(self, folder: Path, config: TrainConfig, group: Group, *, first_step: int, show: bool) -> None:
         self.group = group
@@ -44,35 +44,25 @@ class Reporter:
             self.files.close()
 
     def step(self, step: int, temperature: float, outcome: Outcome) -> None:
-        """Report a finished optimiser step: the first of a run, then now and then."""
+        """Report a finished optimiser step: the first of a run, then every `LOG_EVERY`."""
         if step % LOG_EVERY and step != 1:
             return
-        whole = StepCost(*(self.group.sum(term) for term in outcome.terms))
-        values = {
-            "loss": whole.total.item(),
-            "energy": whole.energy.item(),
-            "entropy_term": whole.entropy.item(),
-            "noise_term": whole.noise.item(),
+        numbers = {name: self.group.sum(value).item() for name, value in outcome.numbers.items()}
+        shown = "".join(f"{name} {value:.3f} " for name, value in list(numbers.items())[:1])
+        self.bar.update(self.task, completed=step, description=shown + self.last_validation)
+        numbers |= {
             "temperature": temperature,
             "gradient_norm": outcome.gradient_norm.item(),
             "milliseconds_per_step": 1000 * (time.monotonic() - self.started) / (step - self.first_step),
         }
-        if temperature > 0:
-            values["forward_log_likelihood"] = forward_log_likelihood(whole, temperature)
-        self.bar.update(self.task, completed=step, description=f"energy {values['energy']:.3f} {self.last_validation}")
         if self.files is not None:
-            self.files.write("train", step, values)
+            self.files.write("train", step, numbers)
 
     def validation(self, step: int, scores: dict[str, float]) -> None:
         """Report a validation."""
         self.last_validation = f"validation {scores['energy']:.3f}"
         if self.files is not None:
             self.files.write("validation", step, scores)
-
-
-def forward_log_likelihood(cost: StepCost, temperature: float) -> float:
-    """E[log p(X_0:T)] of the model's own paths under the forward process, without constants (App. B.4)."""
-    return -(cost.noise + cost.energy).item() / temperature
 
 
 class _Files:
@@ -84,16 +74,16 @@ class _Files:
         self.log = open(folder / "log.jsonl", "a")  # noqa: SIM115 (closed in `close`)
         self.scalars = _scalar_writer(folder)
 
-    def write(self, kind: str, step: int, values: dict[str, Any]) -> None:
-        """Add one line to the log and its numbers to TensorBoard."""
-        self.log.write(json.dumps({"kind": kind, "step": step} | values) + "\n")
+    def write(self, kind: str, step: int, values: dict[str, float]) -> None:
+        """Add one line to the log and its numbers to TensorBoard; JSON has null for those that are not finite."""
+        self.log.write(json.dumps({"kind": kind, "step": step} | finite(values)) + "\n")
         self.log.flush()
         if self.scalars is not None:
             for name, value in values.items():
                 self.scalars.add_scalar(f"{kind}/{name}", value, step)
 
     def close(self) -> None:
-        """Finish both."""
+        """Close both."""
         self.log.close()
         if self.scalars is not None:
             self.scalars.close()

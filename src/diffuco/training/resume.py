@@ -1,4 +1,4 @@
-"""What a killed run needs to continue exactly: weights, optimiser state, position and the best result so far.
+"""What a killed run needs to continue exactly: parameters, optimiser state, position and the best result so far.
 
 One safetensors file, replaced atomically. Data order and samples are functions of (seed, step), so the step *is* the
 state of the random numbers.
@@ -21,14 +21,14 @@ FILE = "resume.safetensors"
 
 @dataclass
 class Progress:
-    """Where a run stands."""
+    """How far a run has come."""
 
     step: int = 0
     """Optimiser steps done."""
     best_energy: float = float("inf")
     """Lowest mean validation energy so far."""
     seconds: float = 0.0
-    """Wall-clock time spent training, over all sittings and on the model that the run starts from."""
+    """Time spent training, over all sittings, including that of the model the run started from."""
 
 
 def save_state(
@@ -43,7 +43,7 @@ def save_state(
 
 
 def load_state(folder: Path, config: TrainConfig, model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
-    """Restore the state into a fresh model and optimiser; InputError if there is none or it is of another run."""
+    """Restore the state into a fresh model and optimiser; a missing state or one of another run is an InputError."""
     tensors, metadata = read_safetensors(folder / FILE)
     before, progress = _parse_header(folder, metadata)
     changed = [name for name, value in asdict(config).items() if getattr(before, name) != value]
@@ -67,7 +67,7 @@ def started_config(folder: Path) -> TrainConfig:
 def _parse_header(folder: Path, metadata: dict[str, str]) -> tuple[TrainConfig, Progress]:
     try:
         header = json.loads(metadata["diffuco-resume"])
-        # A run that was started before a field existed has its default.
+        # A run that was started before a field existed has the default of that field.
         known = {
             field.name: header["config"][field.name] for field in fields(TrainConfig) if field.name in header["config"]
         }

@@ -1,4 +1,4 @@
-"""One optimiser step: differentiate the loss on a batch, clip, update. On one GPU it is recorded and replayed."""
+"""One optimiser step: differentiate the objective on a batch, clip, update. On one GPU it is recorded and replayed."""
 
 from typing import NamedTuple
 
@@ -6,56 +6,46 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from diffuco.diffusion.loss import StepCost, backward_joint_bound
-from diffuco.diffusion.noise import Noise
 from diffuco.diffusion.randomness import RandomSource
-from diffuco.diffusion.reverse import Denoiser
 from diffuco.graphs.batch import Batch
+from diffuco.model.engine.acceleration import accelerate, pick_engine
 from diffuco.model.engine.parameters import FlatParameters
 from diffuco.ops.capture import CapturedCalls
-from diffuco.problems import Problem
-from diffuco.training.config import TrainConfig
 from diffuco.training.data import TrainingGraphs
-from diffuco.training.distributed import Group
+from diffuco.training.parts import Parts
 
 
 class Outcome(NamedTuple):
-    """What a step tells; on a GPU valid until the next one."""
+    """The result of a step; on a GPU it is valid until the next one."""
 
-    terms: StepCost
-    """The loss of this process's graphs."""
+    numbers: dict[str, Tensor]
+    """What the objective returned for this process's graphs."""
     gradient_norm: Tensor
-    """Before clipping."""
+    """Norm of the whole gradient before clipping."""
 
 
 class TrainStep:
-    """Takes steps of a run, each a function of the weights, the optimiser's state, the step's number and schedules."""
+    """Takes the steps of a run; each depends on the parameters, the optimiser's state, its number and the schedules."""
 
-    def __init__(
-        self,
-        config: TrainConfig,
-        problem: Problem,
-        noise: Noise,
-        denoiser: Denoiser,
-        weights: FlatParameters,
-        data: TrainingGraphs,
-        group: Group,
-        *,
-        capture: bool,
-    ) -> None:
-        self.config, self.problem, self.noise, self.denoiser = config, problem, noise, denoiser
-        self.weights, self.data, self.group = weights, data, group
-        on_gpu = group.device.type == "cuda"
-        rate = torch.tensor(config.learning_rate, device=group.device)
-        self.optimizer = torch.optim.RAdam([weights.vector], lr=rate, foreach=False, capturable=on_gpu)
-        # What is recorded must stay on the device and in one process.
-        self.captured = capture and on_gpu and group.size == 1 and data.resident is not None
-        self.calls = CapturedCalls(self._resident_step, group.device)
+    def __init__(self, parts: Parts, data: TrainingGraphs, *, capture: bool = True) -> None:
+        self.parts, self.data, self.group = parts, data, data.group
+        config, device = parts.config, data.group.device
+        network = parts.network.to(device)
+        self.engine = pick_engine(config.engine, network, device)
+        self.parameters = FlatParameters(network)
+        self.group.follow_leader(self.parameters.vector)
+        self.denoiser = accelerate(network, self.parameters, self.engine, calls_at_once=parts.objective.calls_at_once)
+        rate, on_gpu = torch.tensor(config.learning_rate, device=device), device.type == "cuda"
+        self.optimizer = torch.optim.RAdam([self.parameters.vector], lr=rate, foreach=False, capturable=on_gpu)
+        # A recording stays on the device and in one process.
+        can_capture = self.engine == "fused" and self.group.size == 1 and data.resident is not None
+        self.captured = capture and can_capture
+        self.calls = CapturedCalls(self._resident_step, device)
 
     def __call__(self, step: int, temperature: float, learning_rate: float) -> Outcome:
         """Take optimiser step number `step`."""
         schedules = torch.tensor([temperature, learning_rate])
-        seed = step_seed(self.config.seed, step)
+        seed = step_seed(self.parts.config.seed, step)
         if not self.captured:
             self.calls.generator.manual_seed(seed)
             return self._step(self.data.batch(step), self._random(), schedules.to(self.group.device))
@@ -68,24 +58,22 @@ class TrainStep:
         return self._step(self.data.resident.select(chosen, num_padded), self._random(), schedules)
 
     def _step(self, batch: Batch, random: RandomSource, schedules: Tensor) -> Outcome:
-        temperature, learning_rate = schedules
+        parts, (temperature, learning_rate) = self.parts, schedules
         self.optimizer.param_groups[0]["lr"].copy_(learning_rate)
-        self.weights.gradient.zero_()
-        terms = backward_joint_bound(
+        self.parameters.gradient.zero_()
+        numbers = parts.objective.backward(
             self.denoiser,
-            self.problem,
-            self.noise,
+            parts.problem,
+            parts.noise,
             batch,
             temperature=temperature,
-            num_samples=self.config.samples_per_graph,
             random=random,
-            steps_per_chunk=self.config.steps_at_once,
-            num_graphs=self.config.graphs_per_batch,
+            num_graphs=parts.config.graphs_per_batch,
         )
-        self.group.add_up(self.weights.gradient)
-        norm = nn.utils.clip_grad_norm_([self.weights.vector], self.config.max_gradient_norm, foreach=False)
+        self.group.add_up(self.parameters.gradient)
+        norm = nn.utils.clip_grad_norm_([self.parameters.vector], parts.config.max_gradient_norm, foreach=False)
         self.optimizer.step()
-        return Outcome(terms, norm)
+        return Outcome(numbers, norm)
 
     def _random(self) -> RandomSource:
         return self.data.random(self.calls.generator)

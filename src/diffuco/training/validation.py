@@ -6,18 +6,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from diffuco.diffusion.decoding import conditional_expectation
 from diffuco.graphs.batch import Batch, make_batch
 from diffuco.graphs.batch.by_size import batches_by_size, rows_per_batch
 from diffuco.graphs.graph import Graph
+from diffuco.inference.answers import draw_solutions
+from diffuco.inference.decoding import conditional_expectation
 from diffuco.inference.sampler import Sampler
-from diffuco.inference.solver import draw_solutions
 from diffuco.problems import Problem
 from diffuco.training.config import TrainConfig
 
 
 class Validation:
-    """Held-out graphs and, as a reference that needs no solver, the greedy energy that CE reaches from p = 1/2."""
+    """Held-out graphs and a reference that needs no solver: the energy that CE reaches from p = 1/2."""
 
     def __init__(self, problem: Problem, graphs: Sequence[Graph], config: TrainConfig, device: torch.device) -> None:
         self.problem = problem
@@ -28,7 +28,7 @@ class Validation:
         self.greedy = torch.cat([self._greedy_energy(batch) for batch in self.batches])  # [B]
 
     def run(self, sampler: Sampler) -> dict[str, float]:
-        """Mean and best-of-samples energy after CE with the training number of steps, and the gain over greedy."""
+        """Energies after CE, with as many steps as in training: mean, best of the samples, gain over the reference."""
         seeds = np.random.default_rng(self.config.seed)
         energies = torch.cat([self._energies(sampler, batch, seeds) for batch in self.batches])  # [B, S]
         gain = (self.greedy - energies.mean(1)) / self.greedy.abs().clamp(min=1e-9)

@@ -1,4 +1,7 @@
-"""Engines: the same network, computed faster. The algorithm never asks which one it has."""
+"""Engines: the same network, computed faster. The algorithm never asks which one it has.
+
+All engines but the reference know the layers of `Gnn`; any other network runs as it is written.
+"""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -8,8 +11,9 @@ from torch import Tensor
 
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import Batch
+from diffuco.model.base import Network
 from diffuco.model.engine.parameters import FlatParameters
-from diffuco.model.gnn import Gnn, GnnConfig
+from diffuco.model.gnn import Gnn
 from diffuco.ops import triton_works
 
 if TYPE_CHECKING:
@@ -20,7 +24,7 @@ ENGINES = ("reference", "compiled", "fused")
 FUSED_HIDDEN = (16, 32, 64, 128)
 """Widths whose tiles fit the tensor cores."""
 MAX_VARIANTS = 32
-"""Of a layer that torch.compile may make before it gives up and runs it as written."""
+"""Variants of a layer that torch.compile may make before it gives up and runs the layer uncompiled."""
 
 
 @dataclass(frozen=True)
@@ -42,14 +46,18 @@ class MixedPrecisionDenoiser:
         return logits.float()
 
 
-def pick_engine(name: str, config: GnnConfig, device: torch.device) -> str:
+def pick_engine(name: str, network: Network, device: torch.device) -> str:
     """The engine that `auto` stands for, or the named one if it can run here."""
+    if type(network) is not Gnn:  # a subclass may compute something else
+        if name not in ("auto", "reference"):
+            raise InputError(f"engine '{name}' computes the network 'gnn' only; take 'auto' or 'reference'")
+        return "reference"
     obstacle = None
     if device.type != "cuda":
         obstacle = "needs a CUDA GPU"
     elif not triton_works():
         obstacle = "needs Triton and a C compiler"
-    elif config.num_hidden not in FUSED_HIDDEN:
+    elif network.config.num_hidden not in FUSED_HIDDEN:
         obstacle = f"needs a hidden size of {', '.join(map(str, FUSED_HIDDEN))}"
     if name == "auto":
         can_compile = device.type == "cuda" and triton_works()  # torch.compile needs it there as well
@@ -60,21 +68,22 @@ def pick_engine(name: str, config: GnnConfig, device: torch.device) -> str:
 
 
 def accelerate(
-    model: Gnn, weights: FlatParameters, engine: str, *, calls_at_once: int = 1
-) -> "Gnn | MixedPrecisionDenoiser | FusedGnn":
-    """A network on its device, with its flat weights, as an engine computes it.
+    network: Network, parameters: FlatParameters, engine: str, *, calls_at_once: int = 1
+) -> "Network | MixedPrecisionDenoiser | FusedGnn":
+    """A network on its device, with its flat parameters, as an engine computes it.
 
     `calls_at_once` of its calls will be differentiated together.
     """
+    if engine == "reference":
+        return network
+    assert isinstance(network, Gnn), "pick_engine gives other networks the reference"
     if engine == "fused":
         # Imported here: not every platform has Triton, and importing it takes time.
         from diffuco.model.engine.fused import FusedGnn
 
-        return FusedGnn(model, weights, calls_at_once=calls_at_once)
-    if engine == "compiled":
-        # The layers share their code, and each of its variants (types, sizes, with and without gradient) counts.
-        torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, MAX_VARIANTS)
-        for part in (*model.layers, model.head):
-            part.compile()
-        return MixedPrecisionDenoiser(model, weights.vector.device.type)
-    return model
+        return FusedGnn(network, parameters, calls_at_once=calls_at_once)
+    # The layers share their code, and each of its variants (types, sizes, with and without gradient) counts.
+    torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, MAX_VARIANTS)
+    for part in (*network.layers, network.head):
+        part.compile()
+    return MixedPrecisionDenoiser(network, parameters.vector.device.type)

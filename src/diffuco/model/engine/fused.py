@@ -1,6 +1,6 @@
 """The network on a GPU: the kernels of `ops.triton_gnn` between neighbour sums, with their own backward pass.
 
-It computes what `Gnn` computes, within the rounding of its types, and gives the gradient to the flat weights.
+It computes what `Gnn` computes, within the rounding of its types, and gives the gradient to the flat parameters.
 
 Legend: B graphs, N rows, P padded nodes per graph, S samples, F hidden features, L layers.
 """
@@ -20,17 +20,17 @@ from diffuco.ops import triton_gnn as kernels
 
 
 class FusedGnn:
-    """A denoiser with the weights of a `Gnn`.
+    """A denoiser with the parameters of a `Gnn`.
 
     Calls made with gradients are differentiated together: what they return must go into the same backward pass, and
     `calls_at_once` of them fit in memory that is taken at the first.
     """
 
     def __init__(
-        self, model: Gnn, weights: FlatParameters, *, calls_at_once: int = 1, dtype: torch.dtype = torch.float16
+        self, model: Gnn, parameters: FlatParameters, *, calls_at_once: int = 1, dtype: torch.dtype = torch.float16
     ) -> None:
         self.config = model.config
-        self.weights = weights
+        self.parameters = parameters
         self.calls_at_once = calls_at_once
         self.dtype = dtype
         self.tape: Tape | None = None
@@ -48,9 +48,9 @@ class FusedGnn:
             return torch.zeros_like(x)
         call = Call(x.contiguous(), step, features.contiguous(), self._neighborhood(batch))
         if not torch.is_grad_enabled():
-            return forward(self, self.layout.pack(self.weights.vector), call)
+            return forward(self, self.layout.pack(self.parameters.vector), call)
         if self.tape is None or not self.tape.takes(call):
-            self.tape = Tape(self, self.layout.pack(self.weights.vector), call)
+            self.tape = Tape(self, self.layout.pack(self.parameters.vector), call)
         logits: Tensor = _TapedCall.apply(self.tape.packed, self.tape, call)  # type: ignore[no-untyped-call]
         return logits
 
@@ -99,7 +99,7 @@ class Tape:
         return is_open and call.near is self.near and call.x.shape == self.d_logits.shape[1:]
 
     def backward(self) -> Tensor:
-        """Gradient of the packed weights from the gradients of all calls' logits."""
+        """Gradient of the packed parameters from the gradients of all calls' logits."""
         network, layout, near = self.network, self.network.layout, self.near.repeated(len(self.calls))
         tiles = near.tiles(self.d_logits.shape[2])
         packed = self.packed.detach()
@@ -132,7 +132,7 @@ class Tape:
         gradient = grads.sum(0)
         layout.mean_shares(gradient).copy_(torch.stack(d_shares[::-1]))
         gradient = gradient / scale
-        # A gradient out of range is no gradient: such a step leaves the weights to the optimiser's momentum.
+        # A gradient out of range is no gradient: such a step leaves the parameters to the optimiser's momentum.
         return torch.where(gradient.isfinite().all(), gradient, 0.0)
 
     def _used(self, values: Tensor) -> Tensor:

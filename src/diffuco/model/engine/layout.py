@@ -1,4 +1,4 @@
-"""How the kernels want the weights of the network.
+"""How the kernels want the parameters of the network.
 
 Legend: L layers, F hidden features.
 """
@@ -12,7 +12,7 @@ from diffuco.ops.triton_gnn_pieces import LAYER_MATRICES, LAYER_VECTORS
 
 
 class Layout:
-    """How the kernels want the weights: in the order they read them, matrices as [in, out], norms folded."""
+    """How the kernels want the parameters: in the order they read them, matrices as [in, out], norms folded."""
 
     def __init__(self, model: Gnn) -> None:
         at = FlatParameters.positions(model)
@@ -33,15 +33,15 @@ class Layout:
         self.head = self.first_layer + self.num_layers * self.layer_size
 
     def mean_shares(self, packed: Tensor) -> Tensor:
-        """Of packed weights the vector that ends every layer: the share of the mean that GraphNorm removes. [L, F]."""
+        """The last vector of every packed layer: the share of the mean that GraphNorm removes. [L, F]."""
         layers = packed[self.first_layer : self.head].view(self.num_layers, self.layer_size)
         return layers[:, -self.num_hidden :]
 
     def pack(self, vector: Tensor) -> Tensor:
-        """Arrange the flat weights, and fold the scale and shift of every norm into what follows it.
+        """Arrange the flat parameters, and fold the scale and shift of every norm into what follows it.
 
         For y = (standard * scale + shift) W + bias that is the matrix scale * W and the bias shift W + bias. These are
-        plain torch operations, so that autograd leads the gradient of what is packed back to the weights.
+        plain torch operations, so that autograd leads the gradient of what is packed back to the parameters.
         """
         size = self.num_hidden
         ordered = vector.index_select(0, self.order)

@@ -10,8 +10,8 @@ class FlatParameters:
     Make it after the network has moved to its device: moving a network replaces the parameters' memory.
 
     >>> network = nn.Linear(2, 1)
-    >>> weights = FlatParameters(network)
-    >>> weights.vector.data.fill_(3.0)
+    >>> parameters = FlatParameters(network)
+    >>> parameters.vector.data.fill_(3.0)
     tensor([3., 3., 3.])
     >>> network.bias.item()
     3.0

@@ -1,0 +1,128 @@
+"""From a denoiser and a batch to solutions: sample, decode, keep the best (Sec. 4.1, App. C.2).
+
+Legend: B graphs, N rows, S samples.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from diffuco.foundation.devices import now
+from diffuco.foundation.errors import InputError
+from diffuco.graphs.batch import Batch
+from diffuco.graphs.graph import Graph
+from diffuco.inference.decoding import conditional_expectation
+from diffuco.inference.sampler import OnStep, Sampler
+from diffuco.problems import Problem
+from diffuco.solution.result import Solution
+
+Decode = Literal["none", "ce", "ce-st"]
+
+
+@dataclass(frozen=True)
+class SampleOptions:
+    """How a model solves a graph; values that make no sense are refused."""
+
+    samples: int = 8
+    """Solutions drawn per graph; the best is kept."""
+    step_factor: int = 3
+    """n: how many times each diffusion step is taken."""
+    decode: Decode = "ce"
+    """Conditional Expectation: not at all, node by node, or in tokens of nodes."""
+    token_size: int = 8
+    """k: nodes that `ce-st` decides together."""
+    refine: int | None = None
+    """Sweeps of annealing from every sample. None: as many as suit the graph, but none for samples kept as drawn. 0 is
+    the paper's method."""
+
+    def __post_init__(self) -> None:
+        if self.refine is not None and self.refine < 0:
+            raise InputError(f"{self.refine} sweeps of refinement; give 0 or more")
+        for name in ("samples", "step_factor", "token_size"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name.replace('_', ' ')} is {getattr(self, name)}; give 1 or more")
+        if self.decode not in get_args(Decode):
+            raise InputError(f"unknown decoding '{self.decode}'; choose one of {', '.join(get_args(Decode))}")
+
+    @property
+    def decoded_together(self) -> int:
+        """Nodes that decoding decides together; 0: samples are kept as drawn."""
+        return {"none": 0, "ce": 1, "ce-st": self.token_size}[self.decode]
+
+    @property
+    def sweeps(self) -> int | None:
+        """Sweeps of annealing, or None where the graph decides."""
+        return 0 if self.refine is None and self.decode == "none" else self.refine
+
+
+def draw_solutions(
+    sampler: Sampler,
+    problem: Problem,
+    batch: Batch,
+    *,
+    num_samples: int,
+    samples_at_once: int | None = None,
+    step_factor: int,
+    token_size: int,
+    seeds: np.random.Generator,
+    on_step: OnStep | None = None,
+) -> tuple[Tensor, dict[str, float]]:
+    """Sample and decode one batch (token size 0: keep the samples as drawn); states [N, S] and seconds per stage."""
+    started = now(batch.device)
+    samples_at_once = samples_at_once or num_samples
+    parts = [
+        sampler.draw(batch, min(samples_at_once, left), step_factor, seed=next_seed(seeds), on_step=on_step)
+        for left in range(num_samples, 0, -samples_at_once)
+    ]
+    sampled = now(batch.device)
+    if token_size:
+        logits = torch.cat([part.logits for part in parts], dim=1)
+        decoded = conditional_expectation(problem, batch, logits.sigmoid(), token_size)
+    else:
+        decoded = torch.cat([part.states for part in parts], dim=1)
+    return decoded, {"sample": sampled - started, "decode": now(batch.device) - sampled}
+
+
+def best_solutions(
+    problem: Problem,
+    graphs: Sequence[Graph],
+    batch: Batch,
+    states: Tensor,
+    *,
+    found_by: str,
+    seed: int,
+    seconds: dict[str, float],
+    reason: str = "",
+    sweeps: int = 0,
+) -> Iterator[Solution]:
+    """Of every graph, the feasible state of lowest energy, or the lowest of all where none is feasible. [N, S]."""
+    energies = problem.energy(batch, states)  # [B, S]
+    infeasible = problem.violations(batch, states) > 0.5
+    best = torch.where(infeasible & ~infeasible.all(1, keepdim=True), torch.inf, energies).argmin(1).tolist()
+    objectives = problem.objective(batch, states).tolist()
+    for graph, x, index, energy, values in zip(
+        graphs, batch.split(states.bool().cpu()), best, energies.tolist(), objectives, strict=True
+    ):
+        kept = x.numpy().copy()  # so that no solution holds on to those of the whole batch
+        yield Solution(
+            problem=problem,
+            graph=graph,
+            chosen=kept[:, index],
+            states=kept,
+            energies=energy,
+            objectives=values,
+            found_by=found_by,
+            reason=reason,
+            seed=seed,
+            seconds=seconds,
+            sweeps=sweeps,
+        )
+
+
+def next_seed(seeds: np.random.Generator) -> int:
+    """The seed of the next draw."""
+    return int(seeds.integers(np.iinfo(np.int64).max))

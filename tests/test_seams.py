@@ -1,0 +1,401 @@
+"""A problem, a network, a noise and an objective from outside the package: trained, resumed, loaded, drawn from."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from filelock import FileLock
+from torch import nn
+
+from diffuco.diffusion import mean_field
+from diffuco.diffusion.noise import NOISES, CategoricalNoise, make_noise
+from diffuco.diffusion.reverse import reverse_process
+from diffuco.foundation.errors import InputError
+from diffuco.graphs.batch import make_batch
+from diffuco.graphs.collection import Collection
+from diffuco.graphs.datasets import get_dataset
+from diffuco.inference.memory import requirement
+from diffuco.inference.solver import Solver, draw_solutions
+from diffuco.model import NETWORKS, Gnn, GnnConfig, Network, NetworkConfig, read_card, register_network
+from diffuco.model.engine.acceleration import pick_engine
+from diffuco.pretrained import choose_model, load_model, save_model
+from diffuco.problems import Problem, QuadraticForm
+from diffuco.training.config import TrainConfig, with_settings
+from diffuco.training.fitting import fit_recipe
+from diffuco.training.loop import train
+from diffuco.training.objectives import OBJECTIVES, JointBound, Objective
+from diffuco.training.parts import choose_parts
+from diffuco.training.recipes import get_recipe
+
+CONFIG = replace(
+    get_recipe("mis-tiny"),
+    anneal_epochs=4,
+    num_train_graphs=12,
+    graphs_per_batch=4,
+    samples_per_graph=3,
+    num_steps=2,
+    num_validation_graphs=4,
+    validate_every=3,
+    checkpoint_every=3,
+)
+
+
+class Crowding(Problem):
+    """H(X) = -sum_i x_i + 0.5 sum_(i,j) x_i x_j: as many nodes as possible, but not too close together."""
+
+    name, title, sense = "crowding", "Crowding", "max"
+
+    def energy(self, batch, x):
+        return batch.graph_sum(x * (0.25 * batch.neighbor_sum(x) - 1))
+
+    def objective(self, batch, x):
+        return -self.energy(batch, x)
+
+    def violations(self, batch, x):
+        return batch.graph_sum(torch.zeros_like(x))
+
+    def form(self, batch):
+        return QuadraticForm(linear=-torch.ones_like(batch.degrees), edge=0.5)
+
+
+class Tiny(Network):
+    """One linear layer over a node, the mean of its neighbours and the step; has a scalar parameter."""
+
+    name = "tiny"
+
+    @dataclass(frozen=True)
+    class Config(NetworkConfig):
+        width: int = 4
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.steps = nn.Embedding(config.num_steps + 1, config.width)
+        self.mix = nn.Sequential(nn.Linear(2, config.width), nn.Tanh(), nn.Linear(config.width, 1))
+        self.scale = nn.Parameter(torch.tensor(1.0))
+
+    def forward(self, batch, x, step, features):
+        around = batch.neighbor_sum(x) / batch.degrees.clamp(min=1)[:, None]
+        inputs = torch.stack([x, around], dim=-1)
+        return self.scale * self.mix(inputs).squeeze(-1) + self.steps(step).sum(-1)
+
+
+class Constant(CategoricalNoise):
+    name = "constant"
+
+    def flip_probability(self, step):
+        return torch.full_like(step, 0.3)
+
+
+@dataclass(frozen=True)
+class MeanFieldEnergy(Objective):
+    """E[H] under every reverse step, without a baseline."""
+
+    name = "mean-field-energy"
+
+    samples_per_graph: int = 2
+
+    def backward(self, denoiser, problem, noise, batch, *, temperature, random, num_graphs):
+        total = 0.0
+        for step in reverse_process(denoiser, batch, range(noise.num_steps, 0, -1), self.samples_per_graph, random):
+            free = problem.energy(batch, step.logits.sigmoid())
+            free = free - temperature * batch.graph_sum(mean_field.entropy(step.logits))
+            loss = free.sum() / (num_graphs * self.samples_per_graph)
+            loss.backward()
+            total = total + loss.detach()
+        return {"free_energy": total, "undefined": total / 0.0}
+
+
+OUTSIDE = {"problem": Crowding(), "network": Tiny, "noise": Constant(2), "objective": MeanFieldEnergy()}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    """A run with nothing from the package but the loop."""
+    folder = tmp_path_factory.mktemp("outside") / "run"
+    summary = train(CONFIG, folder, **OUTSIDE, progress=False)
+    assert summary["finished"]
+    return folder
+
+
+def parameters(folder: Path) -> torch.Tensor:
+    model = load_model(folder / "last.safetensors", network=Tiny).model
+    return nn.utils.parameters_to_vector(model.parameters()).detach()
+
+
+def test_all_four_parts_may_come_from_outside(finished):
+    checkpoint = load_model(finished / "best.safetensors", network=Tiny)
+    assert (type(checkpoint.model), checkpoint.model.config) == (Tiny, Tiny.Config(num_steps=2, width=4))
+    assert checkpoint.problem == "crowding"
+    named = checkpoint.card["training"]
+    assert [named[part] for part in OUTSIDE] == ["crowding", "tiny", "constant", "mean-field-energy"]
+    assert not torch.equal(parameters(finished), start_of_tiny())
+
+
+def start_of_tiny() -> torch.Tensor:
+    network = choose_parts(CONFIG, **OUTSIDE).network
+    return nn.utils.parameters_to_vector(network.parameters()).detach()
+
+
+def test_a_checkpoint_from_outside_draws_samples(finished):
+    problem, checkpoint = Crowding(), load_model(finished / "best.safetensors", network=Tiny)
+    solver = Solver(problem, checkpoint, device="cpu")
+    batch = make_batch(get_dataset("rb-tiny").graphs("test", 3))
+    energies = [
+        problem.energy(batch, draw_solutions(solver.sampler, problem, batch, num_samples=4, step_factor=3,
+                                             token_size=token_size, seeds=np.random.default_rng(0))[0])
+        for token_size in (0, 1)
+    ]  # fmt: skip
+    assert energies[0].shape == (3, 4)
+    assert energies[1].mean() < energies[0].mean()
+
+
+def test_a_network_from_outside_solves_a_problem_of_ours(tmp_path):
+    train(CONFIG, tmp_path, network=Tiny, progress=False)
+    checkpoint = load_model(tmp_path / "best.safetensors", network=Tiny)
+    solver, graphs = Solver("mis", checkpoint, device="cpu"), get_dataset("rb-tiny").graphs("test", 3)
+    assert all(solution.feasible for solution in solver.solve(graphs, samples=2))
+    # Nothing says how wide this network is, so memory is that of the paper's.
+    assert solver.requirement(graphs[0]) == requirement(graphs[0], 8, num_hidden=64)
+
+
+def test_resuming_a_run_with_outside_parts_is_exact(finished, tmp_path):
+    done = train(CONFIG, tmp_path, **OUTSIDE, max_minutes=0.0, progress=False)
+    while not done["finished"]:
+        done = train(CONFIG, tmp_path, **OUTSIDE, resume=True, max_minutes=0.0, progress=False)
+    assert torch.equal(parameters(tmp_path), parameters(finished))
+
+
+def test_resuming_without_an_outside_part_is_refused(finished):
+    for part in ("noise", "objective"):
+        others = {name: value for name, value in OUTSIDE.items() if name != part}
+        with pytest.raises(InputError, match=f"another {part}"):
+            train(CONFIG, finished, **others, resume=True, progress=False)
+
+
+def test_the_log_holds_what_the_objective_returns(finished):
+    lines = [json.loads(line) for line in (finished / "log.jsonl").read_text().splitlines()]
+    first = next(line for line in lines if line["kind"] == "train")
+    measured = {"temperature", "gradient_norm", "milliseconds_per_step"}
+    assert set(first) == {"kind", "step", "free_energy", "undefined"} | measured
+    assert np.isfinite(first["free_energy"])
+    assert first["undefined"] is None
+
+
+def test_the_log_of_the_joint_bound_keeps_its_names(tmp_path):
+    train(replace(CONFIG, num_layers=1, num_hidden=8), tmp_path, progress=False, max_minutes=0.0)
+    first = json.loads((tmp_path / "log.jsonl").read_text().splitlines()[0])
+    terms = {"loss", "energy", "entropy_term", "noise_term", "forward_log_likelihood"}
+    assert set(first) == {"kind", "step", "temperature", "gradient_norm", "milliseconds_per_step"} | terms
+    assert first["loss"] == pytest.approx(first["energy"] + first["entropy_term"] + first["noise_term"], rel=1e-5)
+
+
+@pytest.mark.parametrize("part", OUTSIDE)
+def test_each_part_works_alone_among_ours(part, tmp_path):
+    config = replace(CONFIG, num_layers=1, num_hidden=8, anneal_epochs=1)
+    summary = train(config, tmp_path, **{part: OUTSIDE[part]}, progress=False)
+    assert summary["finished"]
+    assert np.isfinite(summary["best_energy"])
+
+
+def test_a_network_object_is_trained_with_the_parameters_it_has(tmp_path):
+    mine = Tiny(Tiny.Config(num_steps=2, width=7))
+    begun = choose_parts(CONFIG, network=mine).network
+    assert begun is mine
+    nn.init.constant_(mine.mix[0].weight, 0.25)
+    train(replace(CONFIG, learning_rate=0.0), tmp_path, network=mine, progress=False)
+    loaded = load_model(tmp_path / "last.safetensors", network=Tiny).model
+    assert loaded.config.width == 7
+    assert torch.equal(loaded.mix[0].weight, torch.full((7, 2), 0.25))
+
+
+def test_a_class_gets_what_the_configuration_knows_under_the_names_of_its_fields():
+    parts = choose_parts(replace(CONFIG, samples_per_graph=5), objective=MeanFieldEnergy, noise=Constant)
+    assert parts.objective == MeanFieldEnergy(samples_per_graph=5)
+    assert parts.noise == Constant(num_steps=2)
+    assert choose_parts(replace(CONFIG, steps_per_chunk=1)).objective == JointBound(3, steps_at_once=1)
+
+    @dataclass(frozen=True, kw_only=True)
+    class Demanding(MeanFieldEnergy):
+        strength: float
+
+    assert choose_parts(CONFIG, objective=Demanding(strength=2.0)).objective.strength == 2.0
+    with pytest.raises(InputError, match="'strength'; give an object instead of the class Demanding"):
+        choose_parts(CONFIG, objective=Demanding)
+
+
+def test_a_run_starts_from_a_network_of_its_own_kind(finished, tmp_path):
+    path = str(finished / "last.safetensors")
+    start = choose_parts(replace(CONFIG, start_from=path), network=Tiny).network
+    assert torch.equal(nn.utils.parameters_to_vector(start.parameters()), parameters(finished))
+    with pytest.raises(InputError, match="'tiny', not 'gnn'"):
+        choose_parts(replace(CONFIG, start_from=path))
+    with pytest.raises(InputError, match="another number of steps"):
+        choose_parts(replace(CONFIG, start_from=path, num_steps=4), network=Tiny)
+    assert train(replace(CONFIG, start_from=path), tmp_path, **OUTSIDE, progress=False)["finished"]
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"noise": Constant(3)}, "a noise over 3 steps for a run of 2"),
+        ({"noise": "loud"}, "unknown noise 'loud'; choose one of annealed"),
+        ({"objective": "none"}, "unknown objective 'none'; choose one of joint-bound"),
+        ({"network": "none"}, "unknown network 'none'; choose one of gnn"),
+        ({"network": Tiny(Tiny.Config(num_steps=3))}, "a network of 3 steps for a run of 2"),
+        ({"network": nn.Linear(1, 1)}, "network class Linear has no name"),
+        ({"problem": "none"}, "unknown problem 'none'"),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused_in_one_line(given, complaint):
+    with pytest.raises(InputError, match=complaint) as refusal:
+        choose_parts(CONFIG, **given)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_class_that_inherits_the_name_of_ours_is_refused():
+    class Quiet(CategoricalNoise):
+        pass
+
+    class Deeper(Gnn):
+        pass
+
+    for given in ({"noise": Quiet}, {"network": Deeper}):
+        with pytest.raises(InputError, match=r"there is a (noise|network) '\w+' already"):
+            choose_parts(CONFIG, **given)
+
+
+def test_settings_know_the_lists():
+    for name, known in (("noise", NOISES), ("network", NETWORKS), ("objective", OBJECTIVES)):
+        assert getattr(with_settings(CONFIG, [f"{name}={next(iter(known))}"]), name) in known
+        with pytest.raises(InputError, match=f"{name} is 'loud'; choose one of {', '.join(known)}"):
+            with_settings(CONFIG, [f"{name}=loud"])
+
+
+def test_a_problem_object_brings_its_name_and_keeps_its_penalty():
+    from diffuco.problems import MaximumIndependentSet
+
+    parts = choose_parts(replace(CONFIG, problem="mvc", penalty=1.5), problem=MaximumIndependentSet(penalty=1.2))
+    assert (parts.config.problem, parts.problem.penalty) == ("mis", 1.2)
+    assert choose_parts(replace(CONFIG, penalty=1.5), problem="mvc").problem.penalty == 1.5
+
+
+def test_a_recipe_is_fitted_for_a_problem_from_outside(tmp_path):
+    graphs = Collection.of("mine", get_dataset("rb-tiny").graphs("train", 60))
+    fitted = fit_recipe(Crowding(), graphs, torch.device("cpu")).config
+    assert fitted.problem == "crowding"
+    short = replace(fitted, num_layers=1, num_hidden=8, anneal_epochs=1)
+    assert train(short, tmp_path, problem=Crowding(), graphs=graphs, progress=False)["finished"]
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    monkeypatch.setattr("diffuco.model.networks.NETWORKS", dict(NETWORKS))
+
+
+def test_an_unknown_network_is_one_line_that_says_what_to_do(finished, registry):
+    path = finished / "best.safetensors"
+    with pytest.raises(InputError, match=r"network 'tiny', .*load_model\(path, network=.*register_network") as refusal:
+        load_model(path)
+    assert "\n" not in str(refusal.value)
+    register_network(Tiny)
+    assert isinstance(load_model(path).model, Tiny)
+    register_network(Tiny)
+
+    class Other(Network):
+        name = "tiny"
+
+    with pytest.raises(InputError, match="there is a network 'tiny' already"):
+        register_network(Other)
+
+
+def test_a_folder_and_a_card_keep_the_network(finished, tmp_path):
+    path = finished / "best.safetensors"
+    save_model(load_model(path, network=Tiny), tmp_path)
+    assert json.loads((tmp_path / "config.json").read_text())["network"] == "tiny"
+    again = load_model(tmp_path, network=Tiny)
+    assert again.digest == load_model(path, network=Tiny).digest
+    assert read_card(path)["model"] == {"num_steps": 2, "width": 4}
+
+
+def test_models_are_chosen_beside_cards_of_other_networks(finished):
+    card = read_card(finished / "best.safetensors")
+    graph = get_dataset("rb-tiny").graph("test", 0)
+    weighted = replace(graph, node_weights=np.ones(graph.num_nodes))
+    choice = choose_model("mis", [weighted], cards=[card | {"problem": "mis", "name": "mine"}])
+    assert (choice.name, choice.is_alike) == ("mine", False)
+
+
+def test_engines_serve_the_gnn_alone():
+    class Odd(Gnn):
+        name = "odd"
+
+    cpu, gpu = torch.device("cpu"), torch.device("cuda")
+    for network in (Tiny(Tiny.Config(2)), Odd(GnnConfig(num_steps=2, num_layers=1))):
+        assert [pick_engine(name, network, gpu) for name in ("auto", "reference")] == ["reference"] * 2
+        for name in ("fused", "compiled"):
+            with pytest.raises(InputError, match=f"engine '{name}' computes the network 'gnn' only"):
+                pick_engine(name, network, gpu)
+    assert pick_engine("auto", Gnn(GnnConfig(num_steps=2)), cpu) == "reference"
+
+
+def test_every_noise_and_objective_can_be_made_by_its_name():
+    assert {make_noise(name, 3).name for name in NOISES} == set(NOISES)
+    for name in OBJECTIVES:
+        assert choose_parts(CONFIG, objective=name).objective.name == name
+
+
+def test_two_trainings_do_not_share_a_folder(tmp_path, run):
+    with FileLock(tmp_path / ".lock"):
+        with pytest.raises(InputError, match="another run is writing to it"):
+            train(CONFIG, tmp_path, progress=False)
+        refused = run("train", "mis-tiny", "--out", tmp_path)
+        assert (refused.code, len(refused.errors)) == (2, 1)
+        assert not (tmp_path / "resume.safetensors").exists()
+    short = replace(CONFIG, num_layers=1, num_hidden=8)
+    assert not train(short, tmp_path, max_minutes=0.0, progress=False)["finished"]
+    with FileLock(tmp_path / ".lock"), pytest.raises(InputError, match="another training"):
+        train(short, tmp_path, resume=True, progress=False)
+    assert train(short, tmp_path, resume=True, progress=False)["finished"]
+
+
+def test_a_refused_resume_makes_no_folder(tmp_path):
+    with pytest.raises(InputError, match="no such file"):
+        train(CONFIG, tmp_path / "none", resume=True, progress=False)
+    assert not (tmp_path / "none").exists()
+
+
+SCRIPT = """
+import os, sys
+from pathlib import Path
+import torch
+from diffuco.training.loop import train
+sys.path.insert(0, {tests!r})
+from test_seams import CONFIG, OUTSIDE, Tiny
+torch.manual_seed(int(os.environ["RANK"]))  # every process would begin elsewhere
+network = Tiny(Tiny.Config(num_steps=2))
+train(CONFIG, Path(sys.argv[1]), **OUTSIDE | {{"network": network}}, progress=False, device="cpu")
+"""
+
+
+def test_processes_share_outside_parts_and_begin_with_the_leaders_network(tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT.format(tests=str(Path(__file__).parent)))
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
+    command = [*launcher, str(tmp_path / "script.py"), str(tmp_path / "many")]
+    done = subprocess.run(command, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        network = Tiny(Tiny.Config(num_steps=2))
+    train(CONFIG, tmp_path / "one", **OUTSIDE | {"network": network}, progress=False, device="cpu")
+    torch.testing.assert_close(parameters(tmp_path / "many"), parameters(tmp_path / "one"), rtol=1e-4, atol=1e-5)
+
+
+def test_configurations_name_parts_of_ours_by_default():
+    config = TrainConfig("mis", "rb-tiny", num_steps=2, start_temperature=0.1, anneal_epochs=1)
+    assert choose_parts(config).config == config
