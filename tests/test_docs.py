@@ -1,7 +1,7 @@
 """The documentation against the code: links, line numbers, commands, examples and lists.
 
-`python tests/test_docs.py` renews the line numbers of links to code, the line counts of the reading path and the table
-of formats.
+`python tests/test_docs.py` renews the line numbers of links to code, the line counts of the reading path and the tables
+of formats and references.
 """
 
 import ast
@@ -15,7 +15,12 @@ import pytest
 import typer
 
 from diffuco.cli import app
+from diffuco.evaluation.reference_store import FOLDER as REFERENCE_FOLDER
+from diffuco.evaluation.reference_store import read_rows
+from diffuco.graphs.datasets import DATASETS
 from diffuco.graphs.formats import FORMATS
+from diffuco.methods import all_methods
+from diffuco.problems import all_problems
 from diffuco.training.config import TrainConfig
 from diffuco.training.recipes import RECIPES
 
@@ -28,6 +33,7 @@ READING_PATH = re.compile(r"^\| file \| lines \|.*?^\| all \| \d+ \|", re.MULTIL
 COUNTED_FILE = re.compile(r"^(?P<file>\| \[[\w/.]+\]\((?P<path>[^)]+)\)) \| \d+ \|", re.MULTILINE)
 TREE = re.compile(r"^```\n(src/diffuco/ .*?)^```$", re.MULTILINE | re.DOTALL)
 TABLE_OF_FORMATS = re.compile(r"(?<=<!-- formats -->\n).*?(?=<!-- end of formats -->)", re.DOTALL)
+TABLE_OF_REFERENCES = re.compile(r"(?<=<!-- references -->\n).*?(?=<!-- end of references -->)", re.DOTALL)
 
 for_every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
@@ -146,6 +152,21 @@ def test_table_of_formats_is_complete():
     assert TABLE_OF_FORMATS.search((ROOT / "docs/solving.md").read_text())[0] == table_of_formats()
 
 
+def test_table_of_references_is_complete():
+    assert TABLE_OF_REFERENCES.search((ROOT / "docs/solving.md").read_text())[0] == table_of_references()
+
+
+def test_table_of_methods_is_true():
+    shown = re.findall(r"^\| `([\w-]+)` \| .* \| (.*) \| (\w+) \| .* \|$", (ROOT / "docs/methods.md").read_text(), re.M)
+    every = [problem.name for problem in all_problems()]
+    known = []
+    for method in all_methods():
+        problems = [problem.name for problem in all_problems() if method.solves(problem)]
+        named = "all" if problems == every else ", ".join(f"`{name}`" for name in problems)
+        known.append((method.name, named, method.time_limit))
+    assert shown == known
+
+
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
 def test_maps_name_what_is_there(page):
     assert [path for path in paths_on_the_map(page) if not path.exists()] == []
@@ -196,6 +217,20 @@ def table_of_formats() -> str:
     return "\n".join(rows) + "\n"
 
 
+def table_of_references() -> str:
+    """How many test graphs have a reference in the package, and how many of these are proven, as a Markdown table."""
+    columns = {"`mis`, `mvc`": "mis"} | {f"`{name}`": name for name in ("max-clique", "mds", "max-cut", "qubo")}
+    lines = [f"| dataset | {' | '.join(columns)} |", f"|{' --- |' * (1 + len(columns))}"]
+    for dataset in DATASETS:
+        cells = []
+        for problem in columns.values():
+            rows = read_rows(REFERENCE_FOLDER / f"{dataset}-{problem}.csv")
+            proven = sum(row.reference.proven for row in rows)
+            cells.append("-" if not rows else f"{proven} proven" if proven == len(rows) else f"{len(rows)}, {proven} proven")
+        lines += [f"| `{dataset}` | {' | '.join(cells)} |"] if set(cells) != {"-"} else []
+    return "\n".join(lines) + "\n"
+
+
 def with_line_counts(text: str, folder: Path) -> str:
     """Tables of files to read, with the present number of lines of every file and of all."""
 
@@ -226,6 +261,7 @@ def correct_pages() -> None:
 
         text = CODE_LINK.sub(corrected, page.read_text())
         text = TABLE_OF_FORMATS.sub(lambda _: table_of_formats(), text)
+        text = TABLE_OF_REFERENCES.sub(lambda _: table_of_references(), text)
         page.write_text(with_line_counts(text, page.parent))
 
 
