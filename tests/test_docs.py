@@ -10,11 +10,12 @@ import doctest
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 
-from diffuco.cli import app
+from diffuco.cli import program
 from diffuco.evaluation.reference_store import FOLDER as REFERENCE_FOLDER
 from diffuco.evaluation.reference_store import read_rows
 from diffuco.graphs.datasets import DATASETS
@@ -85,12 +86,19 @@ def shell_commands() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("page", "line"), shell_commands())
 def test_shell_commands_parse(page, line):
+    from experiments import reproduce  # here, since `python tests/test_docs.py` does not find it
+    from experiments.paper.items import ITEMS
+
     for words in simple_commands(line):
         if "diffuco" in words:  # also after `python -m` and `torchrun ... -m`
             parse(words[words.index("diffuco") + 1 :])
+        elif words[:3] == ["python", "-m", "experiments.reproduce"]:
+            make_context(typer.main.get_command(reproduce.app), words[3:])
+        elif words[:2] == ["python", "-m"] and words[2].startswith("experiments."):
+            assert (ROOT / f"{words[2].replace('.', '/')}.py").exists()
         elif words[0] == "make":
             targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
-            assert set(words[1:]) <= set(targets)
+            assert {word for word in words[1:] if "=" not in word} <= {*targets, *ITEMS}
         elif words[0] == "python":
             assert (ROOT / words[1]).exists()
 
@@ -119,14 +127,17 @@ def parse(arguments: list[str]) -> None:
     """Refuse unknown commands, options and choices, without running anything."""
     if arguments in (["--help"], ["--version"]):
         return
-    command = typer.main.get_command(app).commands[arguments[0]]
-    with contextlib.suppress(typer.Exit):  # --help and --list print and stop
-        command.make_context(arguments[0], arguments[1:])
+    make_context(typer.main.get_command(program(arguments[0])).commands[arguments[0]], arguments[1:])
     for position, word in enumerate(arguments):
         if word == "--set":
             assert arguments[position + 1].partition("=")[0] in TrainConfig.__dataclass_fields__
     if arguments[0] == "train" and not arguments[1].startswith("-"):
         assert arguments[1] in RECIPES
+
+
+def make_context(command: Any, arguments: list[str]) -> None:
+    with contextlib.suppress(typer.Exit):  # --help and --list print and stop
+        command.make_context(command.name, arguments)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if ">>> " in page.read_text()], ids=lambda page: page.name)
@@ -226,7 +237,8 @@ def table_of_references() -> str:
         for problem in columns.values():
             rows = read_rows(REFERENCE_FOLDER / f"{dataset}-{problem}.csv")
             proven = sum(row.reference.proven for row in rows)
-            cells.append("-" if not rows else f"{proven} proven" if proven == len(rows) else f"{len(rows)}, {proven} proven")
+            count = "" if proven == len(rows) else f"{len(rows):,}, "
+            cells.append(f"{count}{proven:,} proven" if rows else "-")
         lines += [f"| `{dataset}` | {' | '.join(cells)} |"] if set(cells) != {"-"} else []
     return "\n".join(lines) + "\n"
 
