@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from filelock import FileLock
 from torch import nn
 
 from diffuco.diffusion import mean_field
 from diffuco.diffusion.noise import NOISES, CategoricalNoise, make_noise
 from diffuco.diffusion.reverse import reverse_process
 from diffuco.foundation.errors import InputError
+from diffuco.foundation.files import lock
 from diffuco.graphs.batch import make_batch
 from diffuco.graphs.collection import Collection
 from diffuco.graphs.datasets import get_dataset
@@ -351,7 +351,7 @@ def test_every_noise_and_objective_can_be_made_by_its_name():
 
 
 def test_two_trainings_do_not_share_a_folder(tmp_path, run):
-    with FileLock(tmp_path / ".lock"):
+    with lock(tmp_path):
         with pytest.raises(InputError, match="another run is writing to it"):
             train(CONFIG, tmp_path, progress=False)
         refused = run("train", "mis-tiny", "--out", tmp_path)
@@ -359,7 +359,7 @@ def test_two_trainings_do_not_share_a_folder(tmp_path, run):
         assert not (tmp_path / "resume.safetensors").exists()
     short = replace(CONFIG, num_layers=1, num_hidden=8)
     assert not train(short, tmp_path, max_minutes=0.0, progress=False)["finished"]
-    with FileLock(tmp_path / ".lock"), pytest.raises(InputError, match="another training"):
+    with lock(tmp_path), pytest.raises(InputError, match="another run"):
         train(short, tmp_path, resume=True, progress=False)
     assert train(short, tmp_path, resume=True, progress=False)["finished"]
 

@@ -159,8 +159,8 @@ def _cards(
         card
         for card in (list_models() if known is None else known)
         if card["problem"] == str(problem)
-        and card["baseline"] == baseline
-        and not (card["grown_from"] and not baseline)
+        and card.get("baseline") == baseline
+        and not (card.get("grown_from") and not baseline)
     ]
     if not cards:
         raise InputError(f"no shipped model solves '{problem}'; train one and give it as the model")
