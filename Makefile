@@ -8,7 +8,10 @@ export PYTHONDONTWRITEBYTECODE :=
 # A process of one thread on every core; one that has nothing left takes tests from another.
 PARALLEL := -n logical --maxprocesses 8 --dist worksteal
 
-.PHONY: solve test coverage test-slow check format docs gpu bench clean
+# The tables and figures of the paper; OPTIONS go to the command, such as OPTIONS=--quick.
+PAPER := table-1 table-3 fig-2-left fig-2-middle fig-2-right n-query gset ood fig-3-left fig-3-right
+
+.PHONY: solve test coverage test-slow check format docs gpu bench reproduce $(PAPER) clean
 
 solve: $(BIN)/diffuco  ## solve a bundled graph with a bundled model, print the result, write a picture
 	$(BIN)/diffuco solve mis examples/rb-small.clq --model mis-rb-small --plot solution.png
@@ -43,6 +46,11 @@ bench: .venv/installed  ## speed on this machine
 	$(BIN)/python benchmarks/generate.py
 	$(BIN)/python benchmarks/decode.py
 	$(BIN)/python benchmarks/train_step.py mis-tiny
+
+reproduce: $(PAPER)  ## all tables and figures of the paper: hours, most of them on a GPU
+
+$(PAPER): .venv/installed  ## one of them, such as `make table-1`
+	$(BIN)/python -m experiments.reproduce $@ $(OPTIONS)
 
 .venv/installed: pyproject.toml constraints.txt
 	@echo "installing diffuco and all that tests need into .venv: a few minutes"

@@ -1,6 +1,6 @@
 """Write docs/models.md, the cards of all shipped models, and the README's results from what is stored in their files.
 
-usage: python experiments/model_cards.py
+usage: python -m experiments.model_cards
 """
 
 import json
@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from diffuco import pretrained
-from diffuco.pretrained.cards import Card, grown_from, is_baseline, measured, sparkline, trained_on, when_to_choose
-from diffuco.problems import get_problem
-from diffuco.reproduction.benchmarks import TABLE_1, TABLE_3
-from diffuco.reproduction.reported import CE
 from diffuco.foundation.wording import counted
+from diffuco.pretrained.cards import Card, measured, sparkline, trained_on, when_to_choose
+from diffuco.problems import get_problem
+from experiments.paper.benchmarks import TABLE_1, TABLE_3
+from experiments.paper.reported import CE
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "models.md"
@@ -27,7 +27,7 @@ BENCHMARKS = {(benchmark.problem, benchmark.dataset): benchmark for benchmark in
 
 INTRODUCTION = """# Models
 
-Written by `python experiments/model_cards.py` from what the files of the shipped models say about themselves;
+Written by `python -m experiments.model_cards` from what the files of the shipped models say about themselves;
 `diffuco models` shows the short form.
 
 Gaps are to optimal or best known solutions, on test graphs that no model has seen. "Gap" is the mean over all samples,
@@ -47,10 +47,10 @@ def main() -> None:
 
 def page(cards: list[Card]) -> str:
     """The whole page, baselines last."""
-    cards = sorted(cards, key=is_baseline)
+    cards = sorted(cards, key=lambda card: card["baseline"] is not None)
     files = pretrained.model_files()
-    package = _size([files[card["name"]] for card in cards if not is_baseline(card)])
-    further = _size([files[card["name"]] for card in cards if is_baseline(card)])
+    package = _size([files[card["name"]] for card in cards if not card["baseline"]])
+    further = _size([files[card["name"]] for card in cards if card["baseline"]])
     total = f"In the package: {package}. Baselines, in the folder `models` of the source: {further}."
     return "\n".join([INTRODUCTION, _overview(cards), "", total, "", *(_section(card) for card in cards)])
 
@@ -64,13 +64,15 @@ def results(cards: list[Card]) -> str:
 
     Baselines are left out, and models on the way to one that has grown further.
     """
-    on_the_way = {card["training"].get("start_from") for card in cards if grown_from(card)}
-    names = ("problem", "test graphs", "reference", "mean of the samples", "gap", "best of the samples")
-    names = (*names, "steps", "seeds", "the paper's gap", "minutes of training")
+    on_the_way = {card["grown_from"] for card in cards}
+    names = (
+        *("problem", "test graphs", "reference", "mean of the samples", "gap", "best of the samples"),
+        *("steps", "seeds", "the paper's gap", "minutes of training"),
+    )
     rows = [f"| {' | '.join(names)} |", f"|{' --- |' * len(names)}"]
     for card in cards:
         found = measured(card)
-        if found is None or not found.is_gap or is_baseline(card) or (grown_from(card) and card["name"] in on_the_way):
+        if found is None or not found.is_gap or card["baseline"] or (card["grown_from"] and card["name"] in on_the_way):
             continue
         first = card["evaluations"][0]
         mean, best = (statistics.mean(record[name] for record in card["evaluations"]) for name in ("mean", "best"))
@@ -108,12 +110,10 @@ def _paper(problem: str, dataset: str) -> str:
     benchmark = BENCHMARKS.get((problem, dataset))
     if benchmark is None:
         return "-"
-    values = {row.method: row.value for row in benchmark.reported if row.value is not None}
+    value = next(line.value for line in benchmark.reported if line.method == CE and line.value is not None)
     if benchmark.expected_edges:
-        return f"({values[CE] / benchmark.expected_edges:.3f} of the edges)"
-    solvers = [row.value for row in benchmark.reported if row.kind == "OR" and row.value is not None]
-    best = (max if get_problem(benchmark.problem).sense == "max" else min)(solvers)
-    return f"{100 * abs(values[CE] - best) / best:.1f} %"
+        return f"({value / benchmark.expected_edges:.3f} of the edges)"
+    return f"{100 * benchmark.reported_gap(value):.1f} %"
 
 
 def _overview(cards: list[Card]) -> str:

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from diffuco.foundation.provenance import hardware, source_commit
 from diffuco.graphs.batch import DenseBatch
 from diffuco.graphs.datasets import get_dataset
 from diffuco.model.gnn import Gnn
 from diffuco.pretrained import load_model
-from diffuco.foundation.provenance import hardware, source_commit
 
 PLACES = ("weights", "features", "messages", "sums", "normalised sums", "MLP's middle")
 

@@ -1,6 +1,6 @@
 """Make a finished run a model that ships with the package, with a card that says how good it is.
 
-usage: python experiments/ship_model.py runs/NAME [--name NAME] [--evaluation JSON...]
+usage: python -m experiments.ship_model runs/NAME [--name NAME] [--evaluation JSON...]
 
 Takes best.safetensors, which holds no optimiser state, puts the training curve of log.jsonl and the records that
 `diffuco evaluate --output` wrote into its card, writes it to the package or, if it is a baseline, to `models`, and
@@ -15,13 +15,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import model_cards
-
 from diffuco import pretrained
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.statistics import describe
 from diffuco.model import Checkpoint, load_checkpoint, read_card, save_checkpoint
+from experiments import model_cards
 
 ROOT = Path(__file__).parents[1]
 BUDGET_BYTES = 20_000_000

@@ -8,11 +8,11 @@ set -eu
 minutes=$1 processes=$2 out=${3:-} only=${4:-}
 export PYTHONPATH=src OMP_NUM_THREADS=1
 for share in $(seq "$processes"); do
-    python3 -m diffuco reproduce all --train --only "$only" --share "$share/$processes" --max-minutes "$minutes" &
+    python3 -m experiments.reproduce all --train --only "$only" --share "$share/$processes" --max-minutes "$minutes" &
 done
 wait
-python3 -m diffuco reproduce fig-2-middle --only "$only"
-python3 -m diffuco reproduce fig-3-right
+python3 -m experiments.reproduce fig-2-middle --only "$only"
+python3 -m experiments.reproduce fig-3-right
 if [ -n "$out" ]; then
     mkdir -p "$out"
     cp experiments/results/reproduce-fig-*.json "$out"

@@ -1,6 +1,7 @@
 """What several test files share: the command line run in-process, tiny untrained models and small graph files."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,15 +45,21 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run `diffuco ARGUMENTS...` in this process."""
+def run_program(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run the main function of a program with arguments, in this process."""
 
-    def run_main(*arguments: object) -> Outcome:
+    def run_main(main: Callable[[list[str]], int], *arguments: object) -> Outcome:
         capsys.readouterr()
         code = main([str(argument) for argument in arguments])
         return Outcome(code, *capsys.readouterr())
 
     return run_main
+
+
+@pytest.fixture
+def run(run_program: Run) -> Run:
+    """Run `diffuco ARGUMENTS...` in this process."""
+    return partial(run_program, main)
 
 
 @pytest.fixture(scope="session")

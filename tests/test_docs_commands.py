@@ -95,7 +95,7 @@ def shortened(line: str) -> str:
 @pytest.fixture
 def desk(tmp_path, monkeypatch):
     """A folder with what a clone has, and with folders of graphs under the names that stand for a reader's own."""
-    for name in ("examples", "benchmarks"):
+    for name in ("examples", "benchmarks", "experiments"):
         (tmp_path / name).symlink_to(ROOT / name)
     for folder in ("FOLDER", "ENZYMES"):
         (tmp_path / folder).mkdir()

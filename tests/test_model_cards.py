@@ -1,7 +1,6 @@
 """The cards of shipped models: what people are told of them, the page made from them, and how a model is shipped."""
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,15 +13,13 @@ from diffuco.graphs.generate import ba_graph, er_graph
 from diffuco.graphs.graph import Graph
 from diffuco.methods import check_method, get_method
 from diffuco.model import load_checkpoint, read_card
-from diffuco.pretrained.cards import is_baseline, measured, sparkline, trained_on, when_to_choose
-from diffuco.reproduction.benchmarks import departures
+from diffuco.pretrained.cards import measured, sparkline, trained_on, when_to_choose
 from diffuco.training.loop import train
+from experiments import model_cards, ship_model
+from experiments.paper.benchmarks import departures
 from test_training import SHORT
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "experiments"))
-import model_cards  # noqa: E402
-import ship_model  # noqa: E402
 
 RECORD = {
     "dataset": "rb-tiny", "split": "test", "model": "mis-short", "problem": "mis", "graphs": 5, "mean_edges": 90.0,
@@ -33,12 +30,12 @@ RECORD = {
 
 def test_page_of_models_is_up_to_date():
     page = model_cards.page(pretrained.list_models())
-    assert page == model_cards.PAGE.read_text(), "run `python experiments/model_cards.py`"
+    assert page == model_cards.PAGE.read_text(), "run `python -m experiments.model_cards`"
 
 
 def test_results_of_the_readme_are_up_to_date():
     (shown,) = model_cards.RESULTS.findall(model_cards.README.read_text())
-    assert shown == model_cards.results(pretrained.list_models()), "run `python experiments/model_cards.py`"
+    assert shown == model_cards.results(pretrained.list_models()), "run `python -m experiments.model_cards`"
 
 
 def test_shipped_models_fit_into_the_package():
@@ -48,7 +45,7 @@ def test_shipped_models_fit_into_the_package():
 
 def test_all_but_baselines_are_in_the_package():
     for card in pretrained.list_models():
-        folder = pretrained.FURTHER if is_baseline(card) else pretrained.FOLDER
+        folder = pretrained.FURTHER if card["baseline"] else pretrained.FOLDER
         assert pretrained.model_files()[card["name"]].parent == folder
 
 

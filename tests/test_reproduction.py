@@ -2,7 +2,9 @@
 
 import itertools
 import json
+import re
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+import experiments.reproduce
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.datasets import Dataset, get_dataset
 from diffuco.graphs.formats import write_graph
@@ -18,36 +21,38 @@ from diffuco.inference.solver import Solver
 from diffuco.model import Gnn, GnnConfig, save_checkpoint
 from diffuco.pretrained import load_model
 from diffuco.problems import get_problem
-from diffuco.reproduction import (
-    ITEMS,
-    Options,
-    ablations,
-    curves,
-    gset,
-    rendering,
-    reproduce,
-    show,
-    unfinished_runs,
-    workspace,
-)
-from diffuco.reproduction.ablations import AblationRun
-from diffuco.reproduction.benchmarks import TABLE_1, TABLE_3, TABLE_6, Benchmark, departures, table_tasks
-from diffuco.reproduction.measurement import Measurement, measure_model, summary
-from diffuco.reproduction.n_query import query_tasks
-from diffuco.reproduction.records import Row, Task, read_rows, run_tasks
-from diffuco.reproduction.reported import CE, N_QUERY, RAW, Reported
-from diffuco.reproduction.workspace import Workspace
 from diffuco.training.recipes import RECIPES
+from experiments.paper import ablations, curves, gset, rendering, workspace
+from experiments.paper.ablations import AblationRun
+from experiments.paper.benchmarks import TABLE_1, TABLE_3, TABLE_6, Benchmark, departures, table_tasks
+from experiments.paper.items import ITEMS
+from experiments.paper.measurement import Measurement, measure_model, summary
+from experiments.paper.n_query import query_tasks
+from experiments.paper.records import Row, Task, read_rows, run_tasks
+from experiments.paper.reported import CE, N_QUERY, RAW, Reported
+from experiments.paper.reproduction import measure, show, unfinished_runs
+from experiments.paper.workspace import Options, Workspace
+from experiments.reproduce import main
 
 TINY = Benchmark(
-    "MIS tiny",
-    "mis",
-    "rb-tiny",
-    "mis-tiny",
-    (Reported("Gurobi", "OR", 5.0, time="8:20"), Reported("Elsewhere", "SL", 4.5), Reported(CE, "UL", 4.8, 0.1)),
+    name="MIS tiny",
+    problem="mis",
+    dataset="rb-tiny",
+    recipe="mis-tiny",
+    reported=(
+        Reported("Gurobi", "OR", 5.0, time="8:20"),
+        Reported("Elsewhere", "SL", 4.5),
+        Reported(CE, "UL", 4.8, 0.1),
+    ),
     quick_count=3,
     methods=("greedy",),
 )
+
+
+@pytest.fixture
+def run(run_program):
+    """Run `python -m experiments.reproduce ARGUMENTS...` in this process."""
+    return partial(run_program, main)
 
 
 @pytest.fixture
@@ -394,19 +399,20 @@ def test_items_are_reproduced_from_start_to_end(runs, tmp_path):
     for folder in ("results", "figures"):
         (out / folder).mkdir(parents=True)
     (out / "README.md").write_text("# Ours\n\nbefore\n")
-    done = list(reproduce(item, options, out, command="diffuco reproduce fig-2-right", only="FACTOR 2"))
+    done = list(measure(item, options, out, command="the command", only="FACTOR 2"))
     assert done == ["step factor 2"]
+    show(item, out)
     assert (out / "figures/fig-2-right.png").stat().st_size > 10_000
     rows = read_rows(out / "results/reproduce-fig-2-right.json")
     assert [("ours" in row, row.get("missing")) for row in rows][:2] == [(False, "not measured yet"), (True, None)]
     assert rows[1]["origin"].keys() == {"hardware", "torch", "commit", "date", "command"}
-    done = list(reproduce(item, options, out, command="again", unmeasured=True))
+    done = list(measure(item, options, out, command="again", unmeasured=True))
     assert done == ["step factor 1", "step factor 3"]
     show(item, out)
     page = (out / "README.md").read_text()
     assert page.startswith("# Ours\n\nbefore\n")
     assert page.count("<!-- fig-2-right -->") == 1
-    assert "diffuco reproduce fig-2-right" in page
+    assert "`the command`" in page
     assert "figures/fig-2-right.png" in page
 
 
@@ -417,14 +423,28 @@ def test_command_trains_the_runs_of_an_ablation(run, tmp_path, monkeypatch):
     one_run = [AblationRun("annealed", "constant", 1, 0, quick=True)]
     monkeypatch.setitem(ITEMS, "fig-3-right", replace(ITEMS["fig-3-right"], runs=lambda quick: one_run))
     options = ["--train", "--quick", "--models", tmp_path / "runs", "--out", tmp_path / "out", "--device", "cpu"]
-    stopped = run("reproduce", "fig-3-right", *options, "--max-minutes", 1e-9)
+    stopped = run("fig-3-right", *options, "--max-minutes", 1e-9)
     assert "1 runs are left to train, annealed-constant-1-seed0 is the first" in stopped.err
-    assert "all runs are finished" in run("reproduce", "fig-3-right", *options).err
+    assert "all runs are finished" in run("fig-3-right", *options).err
     assert not list((tmp_path / "out/results").iterdir())
 
 
+def test_make_knows_every_item():
+    makefile = (Path(__file__).parents[1] / "Makefile").read_text()
+    assert re.search(r"^PAPER := (.*)$", makefile, re.MULTILINE)[1].split() == list(ITEMS)
+
+
+def test_output_goes_to_the_checkout_wherever_the_command_runs(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(experiments.reproduce, "OUT", tmp_path / "checkout")
+    monkeypatch.chdir(tmp_path)
+    assert "no record yet" in run("table-1", "--show").errors[0]
+    assert (tmp_path / "checkout/results").is_dir()
+    run("table-1", "--quick", "--show")
+    assert (tmp_path / "runs/reproduce-quick/results").is_dir()
+
+
 def test_command_lists_the_items(run):
-    out = run("reproduce", "--list").out
+    out = run("--list").out
     assert all(name in out for name in ITEMS)
 
 
@@ -433,19 +453,22 @@ def test_command_measures_a_row_of_every_item_quickly(run, tmp_path, item):
     only = {"table-1": "RB-small | Greedy", "table-3": "BA-small | Greedy", "ood": "MDS BA-small | DiffUCO"}
     only |= {"n-query": "MDS BA-small", "fig-2-left": "DB-Greedy", "fig-3-left": "size 2"}
     options = ["--quick", "--count", 1, "--only", only[item], "--out", tmp_path, "--device", "cpu", "--json"]
-    result = run("reproduce", item, *options)
+    result = run(item, *options)
     assert result.code == 0, result.err
     rows = json.loads(result.out)[item]
     assert sum("ours" in row for row in rows) == 1
     assert f"<!-- {item} -->" in (tmp_path / "README.md").read_text()
-    assert run("reproduce", "all", "--show", "--out", tmp_path).code == 0
+    assert run("all", "--show", "--out", tmp_path).code == 0
 
 
 def test_records_tell_the_command_without_folders(run, tmp_path):
     options = ["--quick", "--count", 1, "--only", "RB-small | Greedy", "--models", tmp_path, "--out", tmp_path]
-    rows = json.loads(run("reproduce", "table-1", *options, "--device", "cpu", "--json").out)["table-1"]
+    rows = json.loads(run("table-1", *options, "--device", "cpu", "--json").out)["table-1"]
     (command,) = (row["origin"]["command"] for row in rows if "ours" in row)
-    assert command == "diffuco reproduce table-1 --quick --models FOLDER --count 1 --only 'RB-small | Greedy'"
+    assert (
+        command
+        == "python -m experiments.reproduce table-1 --quick --models FOLDER --count 1 --only 'RB-small | Greedy'"
+    )
 
 
 @pytest.mark.parametrize(
@@ -461,7 +484,7 @@ def test_records_tell_the_command_without_folders(run, tmp_path):
     ],
 )
 def test_bad_input_is_one_line(run, tmp_path, options, message):
-    result = run("reproduce", *options, "--out", tmp_path)
+    result = run(*options, "--out", tmp_path)
     assert result.code == 2
     assert len(result.errors) == 1
     assert message in result.errors[0]
@@ -470,6 +493,6 @@ def test_bad_input_is_one_line(run, tmp_path, options, message):
 def test_damaged_record_is_refused(run, tmp_path):
     (tmp_path / "results").mkdir()
     (tmp_path / "results/reproduce-table-1.json").write_text("{}")
-    result = run("reproduce", "table-1", "--show", "--out", tmp_path)
+    result = run("table-1", "--show", "--out", tmp_path)
     assert result.code == 2
     assert "not a record" in result.errors[0]

@@ -1,7 +1,6 @@
-"""Pictures (the extra `plot`): solved graphs as nodes and edges or as a matrix, gap against time, and curves."""
+"""Pictures (the extra `plot`): solved graphs as nodes and edges or as a matrix, and gap against time."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,8 +42,7 @@ def plot_solution(solution: Solution, path: str | Path) -> None:
     else:
         _draw_matrix(axes, solution)
     figure.suptitle(_title(solution), fontsize=13, x=0.02, ha="left", color=INK)
-    with open_for_writing(path) as out:
-        figure.savefig(out, format=Path(path).suffix.lower().removeprefix("."), dpi=160)
+    save_figure(figure, path)
 
 
 def check_plot_path(path: str | Path) -> Any:
@@ -60,6 +58,12 @@ def check_plot_path(path: str | Path) -> Any:
     if not Path(path).absolute().parent.is_dir():
         raise InputError(f"{path}: the folder does not exist; create it or choose another path")
     return Figure
+
+
+def save_figure(figure: "Figure", path: str | Path, *, dpi: int = 160) -> None:
+    """Write a figure in the format of the path's suffix."""
+    with open_for_writing(path) as out:
+        figure.savefig(out, format=Path(path).suffix.lower().removeprefix("."), dpi=dpi)
 
 
 def spring_layout(graph: Graph, *, iterations: int = 80, seed: int = 0) -> NDArray[np.float64]:
@@ -157,14 +161,13 @@ def plot_comparisons(records: Sequence[dict[str, Any]], path: str | Path) -> Non
     figure = new_figure(figsize=(8 if num_columns == 1 else 12, 5.2 * num_rows), layout="constrained")
     for place, record in enumerate(records):
         _draw_comparison(figure, figure.add_subplot(num_rows, num_columns, place + 1), record)
-    with open_for_writing(path) as out:
-        figure.savefig(out, format=Path(path).suffix.lower().removeprefix("."), dpi=160 // num_columns + 20)
+    save_figure(figure, path, dpi=160 // num_columns + 20)
 
 
 def _draw_comparison(figure: "Figure", axes: "Axes", record: dict[str, Any]) -> None:
     methods = list(dict.fromkeys(run["method"] for run in record["runs"]))
     labels = []
-    for method, color in zip(methods, _colors(methods), strict=True):
+    for method, color in zip(methods, line_colors(methods), strict=True):
         runs = sorted((run for run in record["runs"] if run["method"] == method), key=lambda run: run["seconds"])
         seconds, gaps = [run["seconds"] for run in runs], [100 * run["gap"] for run in runs]
         errors = np.nan_to_num([100 * run["gap_standard_error"] for run in runs])
@@ -204,53 +207,7 @@ def _move_apart(figure: "Figure", labels: "Sequence[Annotation]") -> None:
         placed.append(label.get_window_extent(renderer))
 
 
-@dataclass(frozen=True)
-class Curve:
-    """A line of a figure; `error` are standard errors of `y`, `is_reported` marks what others measured."""
-
-    label: str
-    x: Sequence[float]
-    y: Sequence[float]
-    error: Sequence[float | None] | None = None
-    is_reported: bool = False
-    is_time: bool = False
-    """On a second axis to the right."""
-
-
-def plot_curves(
-    curves: Sequence[Curve], path: str | Path, *, title: str, x_label: str, y_label: str, vertical: float | None = None
-) -> None:
-    """Draw curves over one axis, those of time over a second one; `vertical` is where a line across is drawn."""
-    figure = check_plot_path(path)(figsize=(8, 5.2), layout="constrained")
-    axes = figure.add_subplot()
-    right = axes.twinx() if any(curve.is_time for curve in curves) else None
-    labels = list(dict.fromkeys(curve.label for curve in curves))
-    colors = dict(zip(labels, _colors(labels), strict=True))  # one for ours and what others report
-    for curve in curves:
-        target = right if curve.is_time and right is not None else axes
-        errors = None if curve.error is None else [0.0 if value is None else value for value in curve.error]
-        marker = "s:" if curve.is_time else "x--" if curve.is_reported else "o-"
-        label = f"{curve.label} (r)" if curve.is_reported else curve.label
-        sizes = {"capsize": 2.5, "markersize": 5}
-        target.errorbar(curve.x, curve.y, yerr=errors, fmt=marker, color=colors[curve.label], label=label, **sizes)
-    if vertical is not None:
-        axes.axvline(vertical, color=GREY, linewidth=1, linestyle="--")
-    if right is not None:
-        right.set_ylabel("seconds a graph", color=INK)
-        right.set_ylim(bottom=0)
-    axes.set_xlabel(x_label, color=INK)
-    axes.set_ylabel(y_label, color=INK)
-    axes.grid(color=BLUE, alpha=0.25)
-    axes.spines[["top"]].set_visible(False)
-    if all(x == int(x) for curve in curves for x in curve.x):
-        axes.xaxis.get_major_locator().set_params(integer=True)
-    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
-    figure.suptitle(title, fontsize=13, x=0.02, ha="left", color=INK)
-    with open_for_writing(path) as out:
-        figure.savefig(out, format=Path(path).suffix.lower().removeprefix("."), dpi=160)
-
-
-def _colors(methods: list[str]) -> list[str]:
+def line_colors(methods: Sequence[str]) -> list[str]:
     """Red for the model; the others as far apart as a short list allows."""
     others = iter(["#2e6f95", "#5c946e", "#c98b2b", "#7d5ba6", "#3d3d3d", "#b0678c", "#4fa3a5", "#8a7a5c"] * 4)
     return [RED if method.lower() == "diffuco" else next(others) for method in methods]

@@ -42,18 +42,23 @@ COMMANDS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code: 0, 1 from `check`, 2 for bad input, 130 when interrupted."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    return run_app(program(given[0] if given else ""), given, name="diffuco")
+
+
+def run_app(app: typer.Typer, arguments: list[str], *, name: str) -> int:
+    """Run an app; every expected failure becomes one line and an exit code."""
     # Torch's threads wait for each other asleep, not spinning: where other work has one of the cores, spinning makes a
     # solve take twenty times as long. Read when torch is imported, which no command has done yet.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    given = sys.argv[1:] if arguments is None else list(arguments)
-    if given == ["--version"]:
+    if arguments == ["--version"]:
         # Not an option of typer's: it would import pydantic before every command's help, and double its time.
         print(__version__)
         return 0
     _show_notes()
     try:
         with one_line_warnings():
-            code = program(given[0] if given else "")(given, prog_name="diffuco", standalone_mode=False)
+            code = app(arguments, prog_name=name, standalone_mode=False)
         sys.stdout.flush()
     except InputError as error:
         print_error(error)

@@ -10,7 +10,7 @@ from diffuco.foundation.wording import counted, with_error
 from diffuco.graphs.datasets import get_dataset
 
 Card = dict[str, Any]
-"""As `list_models` gives it. Training writes most of it; `experiments/ship_model.py` adds what is measured later:
+"""As `list_models` gives it. Training writes most of it; `experiments.ship_model` adds what is measured later:
 `curve` [[step, validation energy], ...] and `evaluations`, one per seed, the first of these very weights."""
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from diffuco.foundation.files import replacing
 from diffuco.foundation.wording import counted, with_error
 from diffuco.pretrained import load_model, model_files
-from diffuco.reproduction.ablations import over_seeds
-from diffuco.reproduction.records import Row
-from diffuco.reproduction.reported import GSET_GROUPS
+from experiments.paper.ablations import over_seeds
+from experiments.paper.records import Row
+from experiments.paper.reported import GSET_GROUPS
 
 Cell = Callable[[Row], str]
 
@@ -20,7 +20,6 @@ def benchmark_table(rows: Sequence[Row]) -> str:
     letters = _letters(rows)
     parts = []
     for name in dict.fromkeys(row["benchmark"] for row in rows):
-        chosen = [row for row in rows if row["benchmark"] == name]
         cells: dict[str, Cell] = {
             name: _method,
             "type": lambda row: row["kind"],
@@ -34,7 +33,7 @@ def benchmark_table(rows: Sequence[Row]) -> str:
             "ours ": lambda row: _seconds(row.get("ours")),
             "run": lambda row: letters.get(_origin(row), ""),
         }
-        parts.append(_table(chosen, cells))
+        parts.append(_table([row for row in rows if row["benchmark"] == name], cells))
     return "\n".join([*parts, _origins(letters)])
 
 
@@ -43,8 +42,7 @@ def ratio_table(rows: Sequence[Row]) -> str:
     letters = _letters(rows)
     places = sorted({point["x"] for row in rows for side in ("paper", "ours") for point in _points(row, side)})
     cells: dict[str, Cell] = {"AR* by p": lambda row: row["method"] + (" (r)" if row["side"] == "paper" else "")}
-    for place in places:
-        cells[f"{place:.3g}"] = partial(_point, place)
+    cells |= {f"{place:.3g}": partial(_point, place) for place in places}
     cells |= {
         "s a graph": lambda row: _seconds(row.get(row["side"])),
         "run": lambda row: letters.get(_origin(row), "") if row["side"] == "ours" else "",
@@ -60,56 +58,46 @@ def ratio_table(rows: Sequence[Row]) -> str:
 
 
 def sweep_table(name: str, label: str) -> Callable[[Sequence[Row]], str]:
-    """Fig. 2 right and Fig. 3 left: a line per setting `name`."""
-
-    def render(rows: Sequence[Row]) -> str:
-        letters = _letters(rows)
-        cells: dict[str, Cell] = {
-            label: lambda row: str(row[name]),
-            "steps": lambda row: str(row.get("ours", {}).get("steps", "")),
-            "mean gap": lambda row: _gap(row.get("ours")) or _missing(row),
-            "gap of the best": lambda row: _percent(row.get("ours", {}).get("gap_of_best")),
-            "graphs x samples, models": lambda row: _counts(row.get("ours")),
-            "s a graph": lambda row: _seconds(row.get("ours")),
-            "run": lambda row: letters.get(_origin(row), ""),
-        }
-        return "\n".join([_table(rows, cells), _origins(letters)])
-
-    return render
+    """Fig. 2 right and Fig. 3 left: a line per value of the setting `name`."""
+    cells: dict[str, Cell] = {
+        label: lambda row: str(row[name]),
+        "steps": lambda row: str(row.get("ours", {}).get("steps", "")),
+        "mean gap": lambda row: _gap(row.get("ours")) or _missing(row),
+        "gap of the best": lambda row: _percent(row.get("ours", {}).get("gap_of_best")),
+        "graphs x samples, models": lambda row: _counts(row.get("ours")),
+        "s a graph": lambda row: _seconds(row.get("ours")),
+    }
+    return partial(_table_with_runs, cells)
 
 
 def ablation_table(rows: Sequence[Row]) -> str:
     """Fig. 2 middle: a line per number of steps, a column per noise and temperature."""
     letters = _letters(rows)
-    columns = list(dict.fromkeys((row["noise"], row["temperature"]) for row in rows))
     by_place = {(row["noise"], row["temperature"], row["num_steps"]): row for row in over_seeds(rows)}
-    cells: dict[str, Cell] = {"steps": lambda row: str(row["num_steps"])}
-    for noise, temperature in columns:
 
-        def show(row: Row, column: tuple[str, str] = (noise, temperature)) -> str:
-            return _ablation(by_place.get((*column, row["num_steps"]), {}), letters)
+    def show(noise: str, temperature: str, line: Row) -> str:
+        return _ablation(by_place.get((noise, temperature, line["num_steps"]), {}), letters)
 
-        cells[f"{noise} noise, {temperature} temperature"] = show
+    cells: dict[str, Cell] = {"steps": lambda line: str(line["num_steps"])}
+    for noise, temperature in dict.fromkeys((row["noise"], row["temperature"]) for row in rows):
+        cells[f"{noise} noise, {temperature} temperature"] = partial(show, noise, temperature)
     lines = [{"num_steps": steps} for steps in dict.fromkeys(row["num_steps"] for row in rows)]
     return "\n".join([_table(lines, cells), _origins(letters)])
 
 
 def likelihood_table(rows: Sequence[Row]) -> str:
-    """Fig. 3 right: where the curve begins, where it ends and where it is highest."""
-    letters = _letters(rows)
+    """Fig. 3 right: where the curve begins and where it ends."""
     cells: dict[str, Cell] = {
         "noise": lambda row: row["noise"],
         "temperature": lambda row: f"{row['ours']['temperature']:g}" if "ours" in row else _missing(row),
         "first": lambda row: _ends(row, 0),
         "last": lambda row: _ends(row, -1),
-        "run": lambda row: letters.get(_origin(row), ""),
     }
-    return "\n".join([_table(rows, cells), _origins(letters)])
+    return _table_with_runs(cells, rows)
 
 
 def query_table(rows: Sequence[Row]) -> str:
     """Table 4."""
-    letters = _letters(rows)
 
     def number(row: Row, name: str) -> str:
         if "ours" not in row:
@@ -126,23 +114,20 @@ def query_table(rows: Sequence[Row]) -> str:
         "against our reference": lambda row: number(row, "reference"),
         "training minutes": lambda row: f"{row['ours']['training_minutes']:g}" if "ours" in row else "",
         "s a graph": lambda row: _seconds(row.get("ours")),
-        "run": lambda row: letters.get(_origin(row), ""),
     }
-    return "\n".join([_table(rows, cells), _origins(letters)])
+    return _table_with_runs(cells, rows)
 
 
 def gset_table(rows: Sequence[Row]) -> str:
     """Table 5: a line per method, a column per group."""
     letters = _letters(rows)
     by_place = {(row["method"], row["group"]): row for row in rows}
-    groups = [group for group in GSET_GROUPS if any(row["group"] == group for row in rows)]
-    cells: dict[str, Cell] = {"mean distance to the best known cut": lambda row: row["label"]}
-    for group in groups:
 
-        def show(row: Row, group: str = group) -> str:
-            return _distance(by_place.get((row["method"], group), {}), row["side"], letters)
+    def show(group: str, line: Row) -> str:
+        return _distance(by_place.get((line["method"], group), {}), line["side"], letters)
 
-        cells[f"{group} nodes"] = show
+    cells: dict[str, Cell] = {"mean distance to the best known cut": lambda line: line["label"]}
+    cells |= {f"{group} nodes": partial(show, group) for group in GSET_GROUPS}
     lines = []
     for method in dict.fromkeys(row["method"] for row in rows):
         of_method = [row for row in rows if row["method"] == method]
@@ -154,7 +139,7 @@ def gset_table(rows: Sequence[Row]) -> str:
 
 
 def write_section(page: Path, name: str, heading: str, text: str) -> None:
-    """Put a section into a page: in place of the one of this name, or at the end."""
+    """Put a section into a page, in place of the one of this name or at the end."""
     section = f"<!-- {name} -->\n## {heading}\n\n{text.rstrip()}\n<!-- end of {name} -->"
     old = page.read_text() if page.exists() else "# Experiments\n"
     pattern = re.compile(rf"<!-- {re.escape(name)} -->\n.*?<!-- end of {re.escape(name)} -->", re.DOTALL)
@@ -163,9 +148,16 @@ def write_section(page: Path, name: str, heading: str, text: str) -> None:
         out.write(new.encode())
 
 
+def _table_with_runs(cells: dict[str, Cell], rows: Sequence[Row]) -> str:
+    """A table whose last column is a letter for the run, explained below the table."""
+    letters = _letters(rows)
+    cells = cells | {"run": lambda row: letters.get(_origin(row), "")}
+    return "\n".join([_table(rows, cells), _origins(letters)])
+
+
 def _table(rows: Sequence[Row], cells: dict[str, Cell]) -> str:
+    """A table without the columns that have no entry."""
     shown = {name: [cell(row) for row in rows] for name, cell in cells.items()}
-    # Columns without a single entry say nothing.
     shown = {name: column for name, column in shown.items() if any(column)}
     lines = ["| " + " | ".join(name.strip() for name in shown) + " |", "| " + " | ".join("---" for _ in shown) + " |"]
     lines += ["| " + " | ".join(line) + " |" for line in zip(*shown.values(), strict=True)]
@@ -173,9 +165,8 @@ def _table(rows: Sequence[Row], cells: dict[str, Cell]) -> str:
 
 
 def _method(row: Row) -> str:
-    """Systems that we do not run are marked as reported."""
-    is_ours = "ours" in row or "missing" in row
-    return row["method"] if is_ours else f"{row['method']} (r)"
+    """The method, marked (r) if its numbers are only reported."""
+    return f"{row['method']}{'' if 'ours' in row or 'missing' in row else ' (r)'}"
 
 
 def _value(numbers: Row | None) -> str:
@@ -191,7 +182,7 @@ def _missing(row: Row) -> str:
 
 
 def _of_several(row: Row) -> Row:
-    """Our numbers, if more than one sample was drawn."""
+    """Our numbers if more than one sample was drawn."""
     ours: Row = row.get("ours", {})
     return ours if ours.get("samples", 1) > 1 else {}
 
@@ -204,7 +195,7 @@ def _gap(numbers: Row | None) -> str:
 
 
 def _share(numbers: Row) -> str:
-    """Said where gaps are not to all graphs' proven optima."""
+    """How many gaps are to references and proven optima, unless all are."""
     referenced, proven, graphs = numbers["referenced"], numbers["proven"], numbers["graphs"]
     notes = [f"of {referenced}"] if referenced < graphs else []
     notes += [f"{proven} proven"] if proven < referenced else []
@@ -267,14 +258,14 @@ def _distance(row: Row, side: str, letters: dict[str, str]) -> str:
 
 
 def _origin(row: Row) -> str:
-    """Where a row was measured, in words; the same words for rows of one run."""
+    """Where a row was measured, in words that are the same for all rows of a run."""
     if "origin" not in row:
         return ""
     return _place(row["origin"]) + ("; the models ship with other weights since" if _is_replaced(row) else "")
 
 
 def _is_replaced(row: Row) -> bool:
-    """Whether a shipped model was measured that ships with other weights now."""
+    """Whether a measured model ships with other weights now."""
     ours, known = row.get("ours", {}), model_files()
     names, weights = ours.get("models", []), ours.get("weights", [])
     return any(name in known and _digest(name) != measured for name, measured in zip(names, weights, strict=True))

@@ -1,8 +1,7 @@
 """Figures that need no training of their own: Fig. 2 left and right, Fig. 3 left."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -11,19 +10,11 @@ from diffuco.evaluation.references import stored_references
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.datasets import Dataset, get_dataset
 from diffuco.graphs.graph import Graph
-from diffuco.problems import get_problem
-from diffuco.reproduction.benchmarks import MIS_RB_SMALL, Benchmark
-from diffuco.reproduction.measurement import (
-    Measurement,
-    about_models,
-    measure_method,
-    measure_model,
-    method_hardware,
-    summary,
-)
-from diffuco.reproduction.records import Row, Task
-from diffuco.reproduction.reported import RATIO_SECONDS, RATIOS_BY_TIGHTNESS
-from diffuco.reproduction.workspace import Workspace
+from experiments.paper.benchmarks import MIS_RB_SMALL, Benchmark, measure_recipe
+from experiments.paper.measurement import Measurement, about_method, about_models, measure_method, measure_model
+from experiments.paper.records import Row, Task
+from experiments.paper.reported import RATIO_SECONDS, RATIOS_BY_TIGHTNESS
+from experiments.paper.workspace import Workspace
 
 RATIO_DATASET = "rb-200"
 RATIO_MODELS = {
@@ -32,7 +23,8 @@ RATIO_MODELS = {
     "EGN-Anneal": ("mvc-rb-200-egn-anneal", 1),
 }
 """Recipe and step factor."""
-RATIO_METHODS = {"DB-Greedy": "db-greedy", "greedy": "greedy", "mfa": "mfa", "rlsa": "rlsa"}
+RATIO_METHODS = {"db-greedy": "DB-Greedy", "greedy": "greedy", "mfa": "mfa", "rlsa": "rlsa"}
+"""Other methods to measure, and their labels."""
 METHOD_GRAPHS_PER_TIGHTNESS = 10
 
 STEP_FACTORS = (1, 2, 3, 4, 6, 8, 10)
@@ -41,19 +33,19 @@ TOKEN_SIZES = (1, 2, 4, 6, 8, 10, 12)
 
 def ratio_tasks(space: Workspace, dataset: str = RATIO_DATASET) -> list[Task]:
     """Fig. 2 left: AR* of vertex covers over p, by method."""
-    tasks = []
-    for label, (recipe, factor) in RATIO_MODELS.items():
-        tasks.append(_ratio_task(label, "UL", partial(_model_ratios, space, dataset, recipe, factor)))
-    asked = space.options.methods
-    named = {name: label for label, name in RATIO_METHODS.items()}
-    chosen = asked if asked is not None else ("db-greedy",) if space.options.quick else tuple(named)
-    for name in chosen:
-        tasks.append(_ratio_task(named.get(name, name), "H", partial(_method_ratios, space, dataset, name)))
+    tasks = [
+        _ratio_task(label, "UL", partial(_model_ratios, space, dataset, recipe, step_factor))
+        for label, (recipe, step_factor) in RATIO_MODELS.items()
+    ]
+    tasks += [
+        _ratio_task(RATIO_METHODS.get(name, name), "H", partial(_method_ratios, space, dataset, name))
+        for name in space.methods(tuple(RATIO_METHODS), quick="db-greedy")
+    ]
     ours = {task.about["method"] for task in tasks}
     return tasks + [_ratio_task(label, "", None) for label in RATIOS_BY_TIGHTNESS if label not in ours]
 
 
-def _ratio_task(label: str, kind: str, measure: Any) -> Task:
+def _ratio_task(label: str, kind: str, measure: Callable[[], Row] | None) -> Task:
     about: Row = {"method": label, "kind": kind}
     if label in RATIOS_BY_TIGHTNESS:
         tightness = np.linspace(0.25, 1, 10).tolist()
@@ -72,12 +64,10 @@ def _model_ratios(space: Workspace, dataset: str, recipe: str, step_factor: int)
 
 
 def _method_ratios(space: Workspace, dataset: str, name: str) -> Row:
-    options = space.options
-    most = 2 if options.quick else METHOD_GRAPHS_PER_TIGHTNESS
-    graphs, tightness = graphs_by_tightness(get_dataset(dataset), min(most, options.count or most))
-    run = measure_method(name, "mvc", graphs, device=options.device, seed=options.seed)
-    about = {"method": name, "hardware": method_hardware(name, options.device)}
-    return about | _ratios(graphs, tightness, [run])
+    most = 2 if space.options.quick else METHOD_GRAPHS_PER_TIGHTNESS
+    graphs, tightness = graphs_by_tightness(get_dataset(dataset), min(most, space.options.count or most))
+    run = measure_method(name, "mvc", graphs, space.options)
+    return about_method(name, space.options) | _ratios(graphs, tightness, [run])
 
 
 def graphs_by_tightness(dataset: Dataset, count: int) -> tuple[list[Graph], list[float]]:
@@ -89,46 +79,40 @@ def graphs_by_tightness(dataset: Dataset, count: int) -> tuple[list[Graph], list
 
 
 def _ratios(graphs: Sequence[Graph], tightness: Sequence[float], runs: Sequence[Measurement]) -> Row:
-    references = stored_references("mvc", graphs)
-    if not all(references):
+    references = [reference for reference in stored_references("mvc", graphs) if reference is not None]
+    if len(references) < len(graphs):
         raise InputError("references are missing; `diffuco reference DATASET mis` finds them")
-    optima = [reference.objective for reference in references if reference]
+    optima = [reference.objective for reference in references]
     ratios = np.mean([best_approximation_ratio(run.energies, optima) for run in runs], axis=0)  # over seeds [G]
     return {
         "points": [
             {"x": p, "y": ratio.mean, "error": ratio.standard_error} for p, ratio in mean_by(ratios, tightness).items()
         ],
         "graphs": len(graphs),
-        "proven": sum(reference.proven for reference in references if reference),
-        "seconds_per_graph": float(np.mean([run.seconds for run in runs])) / len(graphs),
+        "proven": sum(reference.proven for reference in references),
+        "seconds_per_graph": float(np.mean([run.seconds_per_graph for run in runs])),
     }
 
 
 def step_tasks(space: Workspace, benchmark: Benchmark = MIS_RB_SMALL) -> list[Task]:
     """Fig. 2 right: error and time over the steps of evaluation."""
-    factors = STEP_FACTORS[:3] if space.options.quick else STEP_FACTORS
+    sweep = partial(_sweep, space, benchmark, token_size=1)
     return [
-        Task(f"step factor {factor}", {"step_factor": factor}, partial(_sweep, space, benchmark, factor, 1))
-        for factor in factors
+        Task(f"step factor {factor}", {"step_factor": factor}, partial(sweep, step_factor=factor))
+        for factor in (STEP_FACTORS[:3] if space.options.quick else STEP_FACTORS)
     ]
 
 
 def token_tasks(space: Workspace, benchmark: Benchmark = MIS_RB_SMALL) -> list[Task]:
     """Fig. 3 left: error and time over the token size of Conditional Expectation."""
-    sizes = TOKEN_SIZES[:3] if space.options.quick else TOKEN_SIZES
+    sweep = partial(_sweep, space, benchmark, step_factor=3)
     return [
-        Task(f"token size {size}", {"token_size": size}, partial(_sweep, space, benchmark, 3, size)) for size in sizes
+        Task(f"token size {size}", {"token_size": size}, partial(sweep, token_size=size))
+        for size in (TOKEN_SIZES[:3] if space.options.quick else TOKEN_SIZES)
     ]
 
 
-def _sweep(space: Workspace, benchmark: Benchmark, step_factor: int, token_size: int) -> Row:
+def _sweep(space: Workspace, benchmark: Benchmark, *, step_factor: int, token_size: int) -> Row:
     """One point of either figure: all models of the benchmark's recipe with these settings."""
-    solvers = space.solvers(benchmark.recipe)
-    count = benchmark.num_graphs(space)
-    graphs = space.graphs(benchmark.dataset, count)
-    settings = {"step_factor": step_factor, "token_size": token_size, "seed": space.options.seed}
-    runs = [measure_model(solver, graphs, samples=space.samples, **settings) for solver in solvers]
-    num_steps = solvers[0].checkpoint.model.config.num_steps
-    about = about_models(solvers) | {"training_steps": num_steps, "steps": step_factor * num_steps}
-    references = space.references(benchmark.problem, benchmark.dataset, count)
-    return about | settings | summary(get_problem(benchmark.problem), graphs, references, runs)
+    row = measure_recipe(benchmark, space, benchmark.recipe, token_size=token_size, step_factor=step_factor)
+    return row | {"training_steps": row["steps"] // step_factor}

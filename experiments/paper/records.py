@@ -1,7 +1,7 @@
 """The record of an item: rows of the paper's numbers beside ours, each with its origin, kept as JSON.
 
-A row that is measured replaces the one before; a row that cannot be measured here leaves it, so that one record may
-hold rows of several machines.
+A measured row replaces the one before. A row that cannot be measured here stays as it was, so that one record can hold
+rows of several machines.
 """
 
 import datetime
@@ -23,25 +23,25 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Task:
-    """A row to be: what is known before, and how to measure the rest."""
+    """A row to measure: what is known beforehand, and how to measure the rest."""
 
     key: str
-    """Names the row within its item."""
+    """Name of the row within its item."""
     about: Row = field(default_factory=dict)
     """Labels and the paper's numbers."""
     measure: Callable[[], Row] | None = None
-    """Returns our numbers, with `hardware` where it is not the device's, or raises InputError with what is missing.
+    """Returns our numbers, or raises an InputError that says what is missing. None: a system that we do not run.
 
-    None: a system that we do not run."""
+    The numbers name their `hardware` if it is not the device asked for."""
 
 
 def run_tasks(
     tasks: Sequence[Task], before: Sequence[Row], *, wanted: Callable[[Task, Row], bool], command: str, device: str
 ) -> Iterator[tuple[Task | None, list[Row]]]:
-    """Measure the wanted tasks one after the other; yield each with all rows as they stand, and first None with them.
+    """Measure the wanted tasks one after the other; yield each with all rows, first None with the rows as they are.
 
-    Rows measured before stay, also those of methods that are not asked for now. Labels and the paper's numbers are
-    those of the code.
+    Rows measured before stay, even those of methods that are not asked for now. Labels and the paper's numbers come
+    from the code.
     """
     old = {row["key"]: row for row in before}
     rows = {task.key: _known(task, old.get(task.key, {})) for task in tasks}
@@ -54,7 +54,7 @@ def run_tasks(
 
 
 def _known(task: Task, old: Row) -> Row:
-    """A row before it is measured: what is known of it, with what was measured earlier."""
+    """A row before it is measured: its labels, and what was measured earlier."""
     row = {"key": task.key} | task.about
     if "ours" in old:
         return row | {"ours": old["ours"], "origin": old["origin"]}
@@ -62,7 +62,7 @@ def _known(task: Task, old: Row) -> Row:
 
 
 def _with_others(rows: dict[str, Row], before: Sequence[Row]) -> dict[str, Row]:
-    """The rows and those measured before under other keys, each after the one it followed."""
+    """The rows, and those measured before under other keys, each after the row it followed."""
     order, all_rows = list(rows), dict(rows)
     previous = None
     for row in before:
@@ -78,7 +78,6 @@ def _measured(task: Task, row: Row, command: str, device: str) -> Row:
     try:
         ours = task.measure()
     except InputError as error:
-        # Rather the row of an earlier run than none.
         return row if "ours" in row else row | {"missing": str(error)}
     measured = {name: value for name, value in row.items() if name != "missing"}
     where = origin(command, ours.pop("hardware", None) or hardware(pick_device(device)))
@@ -97,14 +96,14 @@ def origin(command: str, place: str) -> Row:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The rows of a record, none if it is not there."""
+    """The rows of a record; none if there is no file."""
     try:
         rows: list[Row] = json.loads(path.read_text())["rows"]
         return rows
     except FileNotFoundError:
         return []
     except (OSError, ValueError, KeyError, TypeError):
-        raise InputError(f"{path}: not a record of `diffuco reproduce`; move it away and measure again") from None
+        raise InputError(f"{path}: not a record of experiments.reproduce; move it away and measure again") from None
 
 
 def write_record(path: Path, item: str, title: str, rows: list[Row]) -> None:

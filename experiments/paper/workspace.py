@@ -1,7 +1,7 @@
 """What a reproduction works with: options, trained models found by recipe, graphs and stored references."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,28 +23,28 @@ class Options:
     """How much is measured, and with what."""
 
     quick: bool = False
-    """Few graphs and samples, minutes on a CPU; what has to be trained is tiny."""
+    """Few graphs and samples, and tiny trained models: minutes on a CPU."""
     count: int | None = None
-    """Graphs of every set instead of the item's own choice."""
+    """Graphs of every set; None: the item's own choice."""
     methods: tuple[str, ...] | None = None
-    """Other methods to measure; None: those that the item names."""
+    """Other methods to measure; None: the item's own choice."""
     models: Path | None = None
-    """Folder of training runs that come before the shipped models; None: `runs`, where nothing is shipped."""
+    """Folder of training runs to take before the shipped models; None: `runs`, after the shipped models."""
     graphs: Path | None = None
     """Folder of graph files, for Gset."""
     time_limit_s: float | None = None
-    """Seconds a graph, for Gset."""
+    """Seconds per graph, for Gset."""
     share: tuple[int, int] = (1, 1)
-    """Which of how many equal parts of an ablation's runs are trained."""
+    """Which of how many equal parts of an ablation's runs to train."""
     max_minutes: float | None = None
-    """Training stops after this time; the same command continues."""
+    """Training stops after this time; the same command continues it."""
     device: str = "auto"
     seed: int = 0
 
 
 @dataclass
 class Workspace:
-    """Options and what was loaded with them."""
+    """The options and everything loaded with them."""
 
     options: Options
     _kept: dict[Any, Any] = field(default_factory=dict)
@@ -59,12 +59,18 @@ class Workspace:
         """The folder of training runs."""
         return self.options.models or Path("runs")
 
+    def methods(self, usual: Sequence[str], *, quick: str) -> tuple[str, ...]:
+        """Names of the other methods to measure: those asked for, else the usual ones or, in a hurry, the quick one."""
+        if self.options.methods is not None:
+            return self.options.methods
+        return (quick,) if self.options.quick else tuple(usual)
+
     def graphs(self, dataset: str, count: int | None = None) -> list[Graph]:
         """The first test graphs of a dataset."""
         return self._once(("graphs", dataset, count), lambda: get_dataset(dataset).graphs("test", count))
 
     def references(self, problem: str, dataset: str, count: int | None = None) -> list[Reference | None]:
-        """What is stored about them."""
+        """What is stored about the optima of these graphs."""
         graphs = self.graphs(dataset, count)
         return self._once(("references", problem, dataset, count), lambda: stored_references(problem, graphs))
 

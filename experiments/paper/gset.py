@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,17 +15,16 @@ from diffuco.graphs.formats import read_graph
 from diffuco.graphs.graph import Graph
 from diffuco.inference.answers import draw_solutions
 from diffuco.inference.solver import Solver
-from diffuco.methods import get_method
-from diffuco.reproduction.measurement import about_models, measure_method, method_hardware
-from diffuco.reproduction.records import Row, Task
-from diffuco.reproduction.reported import CE_ST, GSET_DEVIATIONS, GSET_GROUPS
-from diffuco.reproduction.workspace import Workspace
+from experiments.paper.measurement import about_method, about_models, heeds_time_limit, measure_method, methods_for
+from experiments.paper.records import Row, Task
+from experiments.paper.reported import CE_ST, GSET_DEVIATIONS, GSET_GROUPS
+from experiments.paper.workspace import Workspace
 
 MODELS = {CE_ST: "max-cut-er", f"{CE_ST}, mixed graphs": "max-cut-gset"}
-"""Models by row: trained on the paper's random graphs, and on more kinds of them."""
+"""Recipes by row: one for the paper's random graphs, one for more kinds of graphs."""
 PARALLEL_RUNS = 20
 METHODS = {"greedy": "Greedy", "sdp": "SDP", "rlsa": "rlsa", "sa": "sa"}
-"""Other methods that are measured, and what the paper calls them."""
+"""Other methods to measure, and their labels."""
 
 BEST_KNOWN: dict[str, dict[str, int]] = {
     "800": {
@@ -48,21 +48,16 @@ BEST_KNOWN: dict[str, dict[str, int]] = {
 
 
 def gset_tasks(space: Workspace, groups: dict[str, dict[str, int]] | None = None) -> list[Task]:
-    """A row per method and group, and per system that is reported."""
-    groups = BEST_KNOWN if groups is None else groups
-    chosen = space.options.methods
-    if chosen is None:
-        chosen = ("greedy",) if space.options.quick else tuple(METHODS)
+    """One row per group of graphs and system: those that the paper reports, our methods, and last our models."""
     measures: dict[str, Callable[[dict[str, int]], Row] | None] = dict.fromkeys(GSET_DEVIATIONS)
-    for name in chosen:
-        if "max-cut" in get_method(name).problems:
-            measures[METHODS.get(name, name)] = partial(_method_deviation, space, name)
+    for name in methods_for("max-cut", space.methods(tuple(METHODS), quick="greedy")):
+        measures[METHODS.get(name, name)] = partial(_method_deviation, space, name)
     del measures[CE_ST]
-    measures |= {label: partial(_model_deviation, space, recipe) for label, recipe in MODELS.items()}  # last
+    measures |= {label: partial(_model_deviation, space, recipe) for label, recipe in MODELS.items()}
     return [
         _task(label, group, measure and partial(measure, best_known))
         for label, measure in measures.items()
-        for group, best_known in groups.items()
+        for group, best_known in (groups or BEST_KNOWN).items()
     ]
 
 
@@ -73,7 +68,7 @@ def _task(label: str, group: str, measure: Callable[[], Row] | None) -> Task:
 
 
 def _graphs(space: Workspace, best_known: dict[str, int]) -> list[tuple[Graph, int]]:
-    """The graphs of a group that the folder holds, with what is best known."""
+    """The graphs of a group, each with its best known cut."""
     folder = space.options.graphs
     if folder is None:
         raise InputError("no graphs; give the folder of Gset files with --graphs")
@@ -92,17 +87,16 @@ def _read(folder: Path, name: str) -> Graph:
 
 
 def _method_deviation(space: Workspace, name: str, best_known: dict[str, int]) -> Row:
-    limit_s = space.options.time_limit_s if get_method(name).time_limit != "ignored" else None
+    limit_s = space.options.time_limit_s if heeds_time_limit(name) else None
     known = _graphs(space, best_known)
-    graphs = [graph for graph, _ in known]
-    run = measure_method(name, "max-cut", graphs, device=space.options.device, limit_s=limit_s)
+    run = measure_method(name, "max-cut", [graph for graph, _ in known], space.options, time_limit_s=limit_s)
     cuts = (-run.energies[:, 0]).tolist()
-    about = {"time_limit_s": limit_s, "hardware": method_hardware(name, space.options.device)}
-    return about | _deviation(known, cuts, run.seconds / len(graphs))
+    about = about_method(name, space.options) | {"time_limit_s": limit_s}
+    return about | _deviation(known, cuts, run.seconds_per_graph)
 
 
 def _model_deviation(space: Workspace, recipe: str, best_known: dict[str, int]) -> Row:
-    """The mean over the recipe's models."""
+    """Mean over the models of the recipe."""
     solvers = space.solvers(recipe)
     known = _graphs(space, best_known)
     runs = 2 if space.options.quick else PARALLEL_RUNS
@@ -121,19 +115,28 @@ def _model_deviation(space: Workspace, recipe: str, best_known: dict[str, int]) 
 
 
 def _best_deviation(space: Workspace, solver: Solver, known: Sequence[tuple[Graph, int]], runs: int) -> Row:
-    """The best of parallel runs of a model; with a time limit each draws again until it is over."""
-    limit_s = space.options.time_limit_s or 0.0
-    found = [_best_cut(solver, graph, runs, limit_s, space.options.seed) for graph, _ in known]
-    first, cuts, samples, seconds = zip(*found, strict=True)
-    mean_s = float(np.mean(seconds))
-    return _deviation(known, cuts, mean_s) | {
-        "first_deviation": _deviation(known, first, mean_s)["deviation"],
-        "samples": list(samples),
+    """Best of the parallel runs of a model; with a time limit, each run draws again until the time is over."""
+    search = partial(_search, solver, runs=runs, limit_s=space.options.time_limit_s or 0.0, seed=space.options.seed)
+    found = [search(graph) for graph, _ in known]
+    seconds = float(np.mean([cuts.seconds for cuts in found]))
+    return _deviation(known, [cuts.best for cuts in found], seconds) | {
+        "first_deviation": _deviation(known, [cuts.first for cuts in found], seconds)["deviation"],
+        "samples": [cuts.samples for cuts in found],
     }
 
 
-def _best_cut(solver: Solver, graph: Graph, runs: int, limit_s: float, seed: int) -> tuple[float, float, int, float]:
-    """Best cut of the first round and of all, samples drawn and seconds spent."""
+class Cuts(NamedTuple):
+    """Cuts of one graph."""
+
+    first: float
+    """The best of the first round."""
+    best: float
+    samples: int
+    seconds: float
+
+
+def _search(solver: Solver, graph: Graph, *, runs: int, limit_s: float, seed: int) -> Cuts:
+    """Draw rounds of `runs` samples until the time is over, one round at least."""
     batch = make_batch([graph], solver.device)
     seeds = np.random.default_rng(seed)
     at_once = min(runs, solver.requirement(graph, runs).samples_at_once)
@@ -152,20 +155,19 @@ def _best_cut(solver: Solver, graph: Graph, runs: int, limit_s: float, seed: int
         return -solver.problem.energy(batch, states).min().item()
 
     if solver.device.type == "cuda":
-        best_of_round()  # compiles what a graph of this size needs
+        best_of_round()  # compile what a graph of this size needs
     cuts: list[float] = []
     spent_s, started = 0.0, time.perf_counter()
     while not cuts or spent_s < limit_s:
         cuts.append(best_of_round())
         spent_s = time.perf_counter() - started
-    return cuts[0], max(cuts), runs * len(cuts), spent_s
+    return Cuts(first=cuts[0], best=max(cuts), samples=runs * len(cuts), seconds=spent_s)
 
 
-def _deviation(graphs: Sequence[tuple[Graph, int]], cuts: Sequence[float], seconds: float) -> Row:
-    distances = [best - cut for (_, best), cut in zip(graphs, cuts, strict=True)]
+def _deviation(known: Sequence[tuple[Graph, int]], cuts: Sequence[float], seconds: float) -> Row:
     return {
-        "deviation": float(np.mean(distances)),
-        "graphs": len(graphs),
-        "cuts": {graph.name: cut for (graph, _), cut in zip(graphs, cuts, strict=True)},
+        "deviation": float(np.mean([best - cut for (_, best), cut in zip(known, cuts, strict=True)])),
+        "graphs": len(known),
+        "cuts": {graph.name: cut for (graph, _), cut in zip(known, cuts, strict=True)},
         "seconds_per_graph": seconds,
     }

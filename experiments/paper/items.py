@@ -1,16 +1,16 @@
-"""The items of the paper by name: what makes their rows, how they read and how they are drawn."""
+"""The tables and figures of the paper: what makes their rows, how they read and how they are drawn."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from diffuco.foundation.errors import InputError
-from diffuco.reproduction import ablations, curves, figures, rendering
-from diffuco.reproduction.benchmarks import TABLE_1, TABLE_3, TABLE_6, table_tasks
-from diffuco.reproduction.gset import gset_tasks
-from diffuco.reproduction.n_query import query_tasks
-from diffuco.reproduction.records import Row, Task
-from diffuco.reproduction.workspace import Workspace
+from experiments.paper import ablations, curves, figures, rendering
+from experiments.paper.benchmarks import TABLE_1, TABLE_3, TABLE_6, table_tasks
+from experiments.paper.gset import gset_tasks
+from experiments.paper.n_query import query_tasks
+from experiments.paper.records import Row, Task
+from experiments.paper.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -20,12 +20,12 @@ class Item:
     name: str
     title: str
     about: str
-    """What stands above the table: what is measured and how it differs from the paper's."""
+    """Text above the table: what is measured, and how it differs from the paper."""
     tasks: Callable[[Workspace], list[Task]]
     markdown: Callable[[Sequence[Row]], str]
     plot: Callable[[Sequence[Row], Path], None] | None = None
     runs: Callable[[bool], list[ablations.AblationRun]] | None = None
-    """Training runs that belong to the item; the argument asks for the quick ones."""
+    """Training runs of the item; the argument asks for the quick ones."""
 
 
 def get_item(name: str) -> Item:

@@ -1,6 +1,6 @@
-"""Figures whose models are trained for them, on RB-100: Fig. 2 middle (steps, noise, annealing) and Fig. 3 right.
+"""Figures that need models of their own, trained on RB-100: Fig. 2 middle (steps, noise, annealing) and Fig. 3 right.
 
-A run is named by what it varies and lies in the folder `rb-100` of the runs; a finished one is never trained again.
+A run is named by what it varies and lies in the folder `rb-100` of the runs. A finished run is never trained again.
 """
 
 import gc
@@ -17,22 +17,23 @@ import numpy as np
 from diffuco.evaluation.metrics import mean_with_error
 from diffuco.foundation.errors import InputError
 from diffuco.model.checkpoint import read_card
-from diffuco.reproduction.measurement import about_models, measure_model, summary
-from diffuco.reproduction.records import Row, Task
-from diffuco.reproduction.workspace import Workspace
 from diffuco.training.config import TrainConfig
 from diffuco.training.loop import train
 from diffuco.training.recipes import get_recipe
 from diffuco.training.resume import FILE
+from experiments.paper.measurement import about_models, measure_model, summary
+from experiments.paper.records import Row, Task
+from experiments.paper.workspace import Workspace
 
 Noise = Literal["annealed", "categorical"]
 Temperature = Literal["falling", "zero", "constant"]
-"""With annealing, without it, and what Fig. 3 right is drawn at."""
+"""With annealing, without it, and as in Fig. 3 right."""
 
+NOISES: tuple[Noise, ...] = ("categorical", "annealed")
 NUM_STEPS = (1, 2, 3, 4, 5)
 SEEDS = (0, 1, 2)
 CURVE_POINTS = 40
-"""Points of a training curve that are kept, each a mean over lines of the log: batches differ in size."""
+"""Points to keep of a training curve. Each is a mean over lines of the log, because batches differ in size."""
 TEST_GRAPHS = 500
 
 
@@ -48,7 +49,7 @@ class AblationRun:
 
     @property
     def name(self) -> str:
-        """Of its folder.
+        """Name of the run's folder.
 
         >>> AblationRun("annealed", "falling", 3, 0, quick=False).name
         'annealed-falling-3-seed0'
@@ -57,7 +58,7 @@ class AblationRun:
 
     @property
     def config(self) -> TrainConfig:
-        """The recipe `mis-rb-100` with what the run varies; quick: a tiny network on tiny graphs."""
+        """The recipe `mis-rb-100` with the settings that the run varies; quick: a tiny network on tiny graphs."""
         base = get_recipe("mis-rb-100")
         if self.quick:
             tiny = replace(get_recipe("mis-tiny"), anneal_epochs=15, num_layers=2, num_hidden=16)
@@ -73,42 +74,40 @@ class AblationRun:
         )
 
     def folder(self, space: Workspace) -> Path:
-        """Where the run lies."""
+        """Folder of the run."""
         return space.runs / ("rb-100-quick" if self.quick else "rb-100") / self.name
 
     def is_finished(self, space: Workspace) -> bool:
-        """Whether the last step was taken."""
+        """Whether training took its last step."""
         last = self.folder(space) / "last.safetensors"
         return last.exists() and read_card(last)["step"] == self.config.total_steps
 
 
 def step_runs(quick: bool) -> list[AblationRun]:
-    """The grid of Fig. 2 middle, all of one seed first."""
+    """The grid of Fig. 2 middle, all runs of one seed before those of the next."""
     temperatures: tuple[Temperature, ...] = ("falling", "zero")
     return [
-        AblationRun(noise, temperature, num_steps, seed, quick)
+        AblationRun(noise=noise, temperature=temperature, num_steps=num_steps, seed=seed, quick=quick)
         for seed in (SEEDS[:1] if quick else SEEDS)
         for num_steps in (NUM_STEPS[1:3] if quick else NUM_STEPS)
         for temperature in temperatures
-        for noise in _noises()
+        for noise in NOISES
     ]
 
 
 def likelihood_runs(quick: bool) -> list[AblationRun]:
     """The runs of Fig. 3 right: constant temperature, the most steps."""
     num_steps = 3 if quick else NUM_STEPS[-1]
-    return [AblationRun(noise, "constant", num_steps, 0, quick) for noise in _noises()]
-
-
-def _noises() -> tuple[Noise, ...]:
-    return "categorical", "annealed"
+    return [
+        AblationRun(noise=noise, temperature="constant", num_steps=num_steps, seed=0, quick=quick) for noise in NOISES
+    ]
 
 
 def train_missing(space: Workspace, runs: Sequence[AblationRun]) -> Iterator[str]:
-    """Train what is not finished of this process's share, one run after the other; yield the name of each.
+    """Train the unfinished runs of this process's share, one after the other; yield the name of each.
 
-    Several processes, each with its own share, keep a GPU busier than one. After `max_minutes` it stops in a state that
-    the same call continues from.
+    Several processes, each with its own share, keep a GPU busier than one. Training stops after `max_minutes`; the same
+    call continues it.
     """
     number, of = space.options.share
     started = time.monotonic()
@@ -123,14 +122,14 @@ def train_missing(space: Workspace, runs: Sequence[AblationRun]) -> Iterator[str
         folder = run.folder(space)
         resume = (folder / FILE).exists()
         train(run.config, folder, resume=resume, max_minutes=left, device=space.options.device, progress=False)
-        gc.collect()  # steps recorded on a GPU hold its memory, and refer to themselves
+        gc.collect()  # steps recorded on a GPU hold its memory in reference cycles
         yield run.name
 
 
 def step_tasks(space: Workspace) -> list[Task]:
-    """Fig. 2 middle: the relative error over training steps, for both noises, with and without annealing.
+    """Fig. 2 middle: the relative error over diffusion steps, for both noises, with and without annealing.
 
-    A row is a run, so that seeds may be trained and measured at other times than their siblings.
+    A row is a run, so that each seed can be trained and measured on its own.
     """
     return [
         Task(
@@ -143,7 +142,7 @@ def step_tasks(space: Workspace) -> list[Task]:
 
 
 def _error(space: Workspace, run: AblationRun) -> Row:
-    """Evaluated with the steps of training, decoded and as drawn."""
+    """Gap with the steps of training, decoded and as drawn."""
     _check_finished(space, run)
     solver = space.solver(run.folder(space) / "best.safetensors")
     dataset, options = run.config.dataset, space.options
@@ -159,9 +158,9 @@ def _error(space: Workspace, run: AblationRun) -> Row:
 
 
 def over_seeds(rows: Sequence[Row]) -> list[Row]:
-    """A row per setting of Fig. 2 middle: the mean gap of its seeds, and `origins`, where they were measured.
+    """One row per setting of Fig. 2 middle: the mean gap of its seeds, and where each was measured (`origins`).
 
-    The error is over the seeds or, where there is one, over graphs.
+    The error is over the seeds or, if there is only one, over its graphs.
     """
     settings: dict[tuple[str, str, int], list[Row]] = {}
     for row in rows:
@@ -193,10 +192,10 @@ def likelihood_tasks(space: Workspace) -> list[Task]:
 def _curve(space: Workspace, run: AblationRun) -> Row:
     _check_finished(space, run)
     lines = [json.loads(line) for line in (run.folder(space) / "log.jsonl").read_text().splitlines()]
-    # A run that was killed and continued shows some steps twice; the later line counts.
+    # A run that was killed and continued logs some steps twice; the later line counts.
     values = {line["step"]: line["forward_log_likelihood"] for line in lines if line["kind"] == "train"}
     steps = sorted(values)
-    # The first step stands for itself.
+    # The first step is a point of its own.
     parts = [np.array(steps[:1]), *np.array_split(np.array(steps[1:]), min(CURVE_POINTS, len(steps) - 1))]
     points = [{"x": int(part[-1]), "y": float(np.mean([values[step] for step in part.tolist()]))} for part in parts]
     config = run.config

@@ -1,19 +1,29 @@
-"""`diffuco reproduce`: the tables and figures of the paper, with our numbers beside its own."""
+"""Measure the tables and figures of the paper, and put our numbers beside its own.
+
+usage: python -m experiments.reproduce ITEM
+
+Torch is imported inside the functions, as in `diffuco.cli`: `--help` answers at once, and torch finds its environment.
+"""
 
 import shlex
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diffuco.cli import options
+from diffuco.cli import options, run_app
 from diffuco.cli.console import make_folder, print_json, print_note, print_result, progress_bar
 from diffuco.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from experiments.paper.items import Item
+    from experiments.paper.workspace import Options
 
-    from diffuco.reproduction import Item, Options
+COMMAND = "python -m experiments.reproduce"
+OUT = Path(__file__).parent
+QUICK_OUT = Path("runs/reproduce-quick")
 
 ITEM_HELP = "Table or figure, or all; --list shows them."
 QUICK_HELP = "Few graphs and samples, tiny ablations: minutes on a CPU."
@@ -24,26 +34,24 @@ TRAIN_HELP = "Train the runs that an ablation needs and are not finished; measur
 SHARE_HELP = "With --train: take the first of four shares of the runs with 1/4, so that four processes divide them."
 OUT_HELP = "Folder for README.md, results/ and figures/."
 
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
-def add_to(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command(
-        epilog=options.examples(
-            "diffuco reproduce --list",
-            "diffuco reproduce fig-2-right --quick",
-            "diffuco reproduce table-1 --models runs --only RB-small",
-            "diffuco reproduce gset --graphs gset/ --time-limit 180",
-            "diffuco reproduce fig-2-middle --train --max-minutes 9",
-            "diffuco reproduce all --show",
-        )
-    )(reproduce)
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    return run_app(app, sys.argv[1:] if arguments is None else list(arguments), name=COMMAND)
 
 
 def _list_items(asked: bool) -> None:
     if asked:
         from rich.table import Table
 
-        from diffuco.reproduction import ITEMS
+        from experiments.paper.items import ITEMS
 
         table = Table("item", "shows")
         for item in ITEMS.values():
@@ -52,6 +60,16 @@ def _list_items(asked: bool) -> None:
         raise typer.Exit
 
 
+@app.command(
+    epilog=options.examples(
+        f"{COMMAND} --list",
+        f"{COMMAND} fig-2-right --quick",
+        f"{COMMAND} table-1 --models runs --only RB-small",
+        f"{COMMAND} gset --graphs gset/ --time-limit 180",
+        f"{COMMAND} fig-2-middle --train --max-minutes 9",
+        f"{COMMAND} all --show",
+    )
+)
 def reproduce(
     item: Annotated[str, typer.Argument(metavar="ITEM", help=ITEM_HELP)],
     quick: Annotated[bool, typer.Option("--quick", help=QUICK_HELP)] = False,
@@ -75,7 +93,8 @@ def reproduce(
     ] = None,
     show: Annotated[bool, typer.Option("--show", help="Measure nothing; write page and figures anew.")] = False,
     out: Annotated[
-        Path | None, typer.Option(help=OUT_HELP, show_default="experiments, with --quick runs/reproduce-quick")
+        Path | None,
+        typer.Option(help=OUT_HELP, show_default=f"the folder of this script, with --quick {QUICK_OUT}"),
     ] = None,
     seed: options.Seed = 0,
     device: options.Device = "auto",
@@ -91,11 +110,13 @@ def reproduce(
     say what they need, and those of an earlier run, on another machine perhaps, are kept.
     """
     from diffuco.plotting import check_plot_path
-    from diffuco.reproduction import ITEMS, Options, get_item
-    from diffuco.reproduction import show as show_again
+    from experiments.paper.items import ITEMS, get_item
+    from experiments.paper.reproduction import record_path
+    from experiments.paper.reproduction import show as show_again
+    from experiments.paper.workspace import Options
 
     chosen = list(ITEMS.values()) if item == "all" else [get_item(item)]
-    folder = make_folder(out or Path("runs/reproduce-quick" if quick else "experiments"))
+    folder = make_folder(out or (QUICK_OUT if quick else OUT))
     for name in ("results", "figures"):
         make_folder(folder / name)
     check_plot_path(folder / "figures" / "any.png")
@@ -121,8 +142,8 @@ def reproduce(
     records = {}
     for one in chosen:
         if not show:
-            _measure(one, settings, folder, only, unmeasured)
-        if show and item == "all" and not (folder / "results" / f"reproduce-{one.name}.json").exists():
+            _measure(one, settings, folder, only=only, unmeasured=unmeasured)
+        elif item == "all" and not record_path(one, folder).exists():
             continue
         records[one.name] = show_again(one, folder)
     if as_json:
@@ -134,7 +155,7 @@ def reproduce(
 
 
 def _train(items: "Sequence[Item]", settings: "Options", only: str) -> None:
-    from diffuco.reproduction import train_runs, unfinished_runs
+    from experiments.paper.reproduction import train_runs, unfinished_runs
 
     with progress_bar() as bar:
         task = bar.add_task("training", total=None)
@@ -144,13 +165,13 @@ def _train(items: "Sequence[Item]", settings: "Options", only: str) -> None:
     print_note(f"{len(left)} runs are left to train, {left[0]} is the first" if left else "all runs are finished")
 
 
-def _measure(item: "Item", settings: "Options", folder: Path, only: str, unmeasured: bool) -> None:
-    from diffuco.reproduction import reproduce as run
+def _measure(item: "Item", settings: "Options", folder: Path, *, only: str, unmeasured: bool) -> None:
+    from experiments.paper.reproduction import measure
 
-    command = _command(item.name, settings, only, unmeasured)
+    command = _command(item.name, settings, only=only, unmeasured=unmeasured)
     with progress_bar() as bar:
         task = bar.add_task(item.name, total=None)
-        for done in run(item, settings, folder, command=command, only=only, unmeasured=unmeasured):
+        for done in measure(item, settings, folder, command=command, only=only, unmeasured=unmeasured):
             bar.update(task, description=f"{item.name}: {done}")
 
 
@@ -159,7 +180,7 @@ def _methods(text: str | None) -> tuple[str, ...] | None:
         return None
     from diffuco.methods import get_method
 
-    names = () if text == "none" else tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    names = () if text == "none" else dict.fromkeys(part.strip() for part in text.split(","))
     return tuple(get_method(name).name for name in names)
 
 
@@ -170,7 +191,7 @@ def _share(text: str) -> tuple[int, int]:
     return int(first), int(second)
 
 
-def _command(item: str, settings: "Options", only: str, unmeasured: bool) -> str:
+def _command(item: str, settings: "Options", *, only: str, unmeasured: bool) -> str:
     """What was typed, without the paths of this machine."""
     values: dict[str, Any] = {
         "--models": settings.models and "FOLDER",
@@ -181,6 +202,10 @@ def _command(item: str, settings: "Options", only: str, unmeasured: bool) -> str
         "--time-limit": settings.time_limit_s,
         "--seed": settings.seed or None,
     }
-    words = ["diffuco", "reproduce", item, *(["--quick"] if settings.quick else [])]
+    words = [item, *(["--quick"] if settings.quick else [])]
     words += [word for name, value in values.items() if value is not None for word in (name, f"{value}")]
-    return shlex.join(words + (["--unmeasured"] if unmeasured else []))
+    return f"{COMMAND} {shlex.join(words + (['--unmeasured'] if unmeasured else []))}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
