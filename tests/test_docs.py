@@ -68,6 +68,15 @@ def _anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+@for_every_page
+def test_lines_are_no_longer_than_120_characters(page):
+    """Tables, code blocks and the addresses of links may be longer."""
+    prose = FENCE.sub(lambda block: "\n" * block[0].count("\n"), page.read_text())
+    lines = ANY_LINK.sub("]", prose).splitlines()
+    too_long = [number for number, line in enumerate(lines, 1) if len(line) > 120 and not line.lstrip().startswith("|")]
+    assert not too_long, f"wrap these lines of {page.relative_to(ROOT)}: {too_long}"
+
+
 def shell_commands() -> list[tuple[str, str]]:
     """Page and command of every line that the documentation tells users to type."""
     found = []
