@@ -1,14 +1,14 @@
-"""Speed of Conditional Expectation: numba, torch and Triton, CE and CE-ST_8, on graphs of named datasets, in one run.
+"""Speed of Conditional Expectation in one run: numba, torch and Triton, CE and CE-ST_8, on graphs of named datasets.
 
     python benchmarks/decode.py --datasets rb-small rb-large --graphs 500 --json decode.json
 
-Every decoder gets the same probabilities, and the run stops unless all give the same states. "first" is the first call
-in this process, compilation included unless it is cached; "call" is the median of `--repeats` calls after warm-up, with
-the device synchronised before and after each; "kernel" is what the GPU spent in the decoding kernel alone.
+Every decoder gets the same probabilities, and the run stops unless all give the same states. "first" is the time of the
+first call in this process, including compilation unless it is cached. "call" is the median of `--repeats` calls after
+warm-up, with the device synchronised before and after each. "kernel" is the time the GPU spent in the decoding kernel.
 
-Decoding needs every row of a dense adjacency once per sample, in another order for each. Those bytes over the kernel's
-time are "rows GB/s"; samples of one graph run side by side and share rows in the caches, so the memory need deliver no
-more than one sample's ("rows once"), with its share of the speed of a copy in device memory.
+Decoding reads every row of a dense adjacency once per sample, in a different order for each. "rows GB/s" is this number
+of bytes divided by the kernel's time. Samples of one graph run side by side and share rows in the caches, so the memory
+needs to deliver the rows of one sample only: "rows once", with its share of the speed of a copy in device memory.
 """
 
 import argparse
@@ -39,12 +39,12 @@ DECODERS: dict[str, tuple[ops.Decoder, type[Batch], str]] = {
     "torch-gpu": ("torch", DenseBatch, "cuda"),
     "triton-gpu": ("triton", DenseBatch, "cuda"),
 }
-"""Decoder, kind of batch and device by the name on the command line."""
+"""Decoder, kind of batch and device for each name on the command line."""
 KERNELS = ("quadratic_kernel", "cover_kernel")
 
 
 def main() -> None:
-    """Measure, print a table, write JSON if asked."""
+    """Measure, print a table, and write JSON if a path is given."""
     arguments = _arguments()
     on_gpu = any(DECODERS[name][2] == "cuda" for name in arguments.decoders)
     device = torch.device("cuda" if on_gpu else "cpu")
@@ -76,7 +76,7 @@ def _arguments() -> argparse.Namespace:
     add_options(parser)
     arguments = parser.parse_args()
     if len(arguments.decoders) < 2:
-        parser.error("one decoder alone cannot be compared: name two or more")
+        parser.error("one decoder alone cannot be compared; name two or more")
     torch.set_num_threads(arguments.threads)
     return arguments
 
@@ -97,7 +97,9 @@ def _measure_dataset(dataset: str, arguments: argparse.Namespace, limits: Limits
                 states, times = _measure(problem, token_size, batch, _collect(batch, probs), arguments.repeats)
                 expected = states if expected is None else expected
                 if not torch.equal(states, expected):
-                    raise SystemExit(f"{name} gives other states for {problem}, k = {token_size}: no speeds to report")
+                    raise SystemExit(
+                        f"{name} gives different states for {problem}, k = {token_size}: no speeds to report"
+                    )
                 setting = {"dataset": dataset, "problem": problem, "token_size": token_size, "decoder": name}
                 yield setting | times | _speeds(graphs, arguments.samples, batch, times, limits)
 
@@ -118,7 +120,7 @@ def _measure(name: str, token_size: int, batch: Batch, probs: Tensor, repeats: i
 
 def _kernel_seconds(function: Callable[[], Tensor], repeats: int) -> float:
     """Median time of the Triton kernel on the GPU."""
-    with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as profiler:  # else it warns of cycles
+    with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as profiler:  # without this, it warns of cycles
         for _ in range(repeats):
             function()
         torch.cuda.synchronize()
@@ -126,7 +128,7 @@ def _kernel_seconds(function: Callable[[], Tensor], repeats: int) -> float:
 
 
 def _speeds(graphs: list[Graph], num_samples: int, batch: Batch, times: Record, limits: Limits) -> Record:
-    """Work and speed: edges by the whole call, adjacency rows by the kernel alone."""
+    """Work and speed: edges over the time of the whole call, adjacency rows over that of the kernel alone."""
     num_edges = sum(graph.num_edges for graph in graphs)
     speeds: Record = {
         "nodes": sum(graph.num_nodes for graph in graphs),

@@ -1,4 +1,4 @@
-"""What a speed rests on: tests that pass, the limits of the device in the same run, and a record of what ran where."""
+"""Evidence for a speed: tests that pass, the limits of the device in the same run, and a record of what ran where."""
 
 import argparse
 import hashlib
@@ -27,13 +27,15 @@ Record = dict[str, Any]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What every benchmark takes."""
+    """Add the options that every benchmark has."""
     parser.add_argument("--json", type=Path, metavar="PATH", help="also write the measurements here")
-    parser.add_argument("--skip-tests", action="store_true", help="for development; the record says so")
+    parser.add_argument(
+        "--skip-tests", action="store_true", help="do not run the tests; for development, and noted in the record"
+    )
 
 
 def require_green(tests: Sequence[str], *, skip: bool = False) -> str:
-    """Run the tests of what is measured and say how they went; end the program unless they pass.
+    """Run the tests of the measured code and return their summary; end the program unless they pass.
 
     A file that passed on this machine is not run again until the source, the tests or torch change.
     """
@@ -48,7 +50,7 @@ def _passed(test: str) -> str:
         selection = "not slow" if torch.cuda.is_available() else "not gpu and not slow"
         command = [sys.executable, "-m", "pytest", "-q", "-x", test, "-m", selection]
         run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        lines = (run.stdout.strip() or run.stderr.strip()).splitlines() or ["pytest said nothing"]
+        lines = (run.stdout.strip() or run.stderr.strip()).splitlines() or ["pytest printed nothing"]
         if run.returncode or " passed" not in lines[-1]:
             reason = next((line for line in lines if line.startswith(("FAILED", "ERROR"))), lines[-1])
             raise SystemExit(f"no speed to report while the tests in {test} do not pass: {reason}")
@@ -57,7 +59,7 @@ def _passed(test: str) -> str:
 
 
 def _digest(test: str) -> str:
-    """Of everything that decides whether a test passes here."""
+    """Digest of everything that decides whether a test passes here."""
     digest = hashlib.sha256(f"{test} {torch.__version__} {hardware(pick_device('auto'))}".encode())
     for path in sorted([*ROOT.glob("src/**/*.py"), *ROOT.glob("tests/*.py"), Path(test)]):
         digest.update(path.read_bytes())
@@ -66,12 +68,12 @@ def _digest(test: str) -> str:
 
 @dataclass(frozen=True)
 class Limits:
-    """What the device reaches when it does nothing else."""
+    """Speeds that the device reaches when it does nothing else."""
 
     copy_gb_per_s: float
-    """Bytes read and written by a large copy within its memory."""
+    """Bytes read and written by a large copy within device memory."""
     float16_tflop_per_s: float
-    """By a large square matrix product."""
+    """Speed of a large square matrix product in float16."""
     float32_tflop_per_s: float
     """The same in float32, without TF32."""
 
@@ -81,7 +83,7 @@ class Limits:
 
 
 def measured_limits(device: torch.device) -> Limits:
-    """Copy more random numbers than a cache holds, and multiply matrices of them."""
+    """Measure a copy of more random numbers than a cache holds, and products of random matrices."""
     num_floats, size = (2**29, 8192) if device.type == "cuda" else (2**24, 256)
     source = torch.rand(num_floats, device=device)
     target = torch.empty_like(source)
@@ -95,7 +97,7 @@ def measured_limits(device: torch.device) -> Limits:
 
 
 def median_seconds(function: Callable[[], object], device: torch.device, repeats: int = 9) -> float:
-    """Median time of a call after two to warm up."""
+    """Median time of a call, after two calls to warm up."""
     return statistics.median([seconds(function, device) for _ in range(2 + repeats)][2:])
 
 
@@ -117,7 +119,7 @@ def synchronize(device: torch.device) -> None:
 def write_record(
     arguments: argparse.Namespace, device: torch.device, tests: str, limits: Limits, measurements: list[Record]
 ) -> None:
-    """Write the measurements, what they rest on and the settings as JSON, if a path was given."""
+    """Write the measurements, their evidence and the settings as JSON, if a path was given."""
     path: Path | None = arguments.json
     if path is None:
         return

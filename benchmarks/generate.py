@@ -1,8 +1,9 @@
-"""Speed of the graph generators: graphs per second on one core and on all of them, Graph objects included.
+"""Speed of the graph generators: graphs per second on one core and on all cores, including Graph objects.
 
     python benchmarks/generate.py --json generate.json
 
-"edges" is what all cores together write into the graphs' lists of edges, in brackets as a share of a copy's speed.
+"edges" is the rate at which all cores together write the graphs' lists of edges; the share of a copy's speed is in
+brackets.
 """
 
 import argparse
@@ -25,7 +26,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", default=NAMES, metavar="dataset")
     parser.add_argument("--count", type=int, default=1000, help="graphs per measurement")
-    parser.add_argument("--repeats", type=int, default=3, help="the fastest of so many measurements counts")
+    parser.add_argument("--repeats", type=int, default=3, help="number of measurements; the fastest counts")
     add_options(parser)
     arguments = parser.parse_args()
     device = torch.device("cpu")
@@ -60,7 +61,7 @@ def measure(name: str, count: int, repeats: int, limits: Limits) -> Record:
 
 
 def rate(dataset: datasets.Dataset, count: int, workers: int) -> float:
-    """Graphs per second of one pass that reads no cache and is not the first, which compiles."""
+    """Graphs per second of one pass without a cache; it must not be the first, which compiles."""
     start = time.perf_counter()
     list(dataset.generate("train", count, workers=workers))
     return count / (time.perf_counter() - start)

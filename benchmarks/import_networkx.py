@@ -1,11 +1,11 @@
-"""What the backend costs everyone who imports NetworkX: `python -X importtime` with this package and without it.
+"""The cost of the backend for everyone who imports NetworkX: `python -X importtime` with and without this package.
 
     python benchmarks/import_networkx.py --repeats 30 --json import-networkx.json
 
-Both sides run on a folder of links to the installed packages, one with this package in it, as pip would install it, and
-one without. They alternate, after one run each to fill the caches. Beside the time on the clock, which `importtime`
-tells, the processor's time is measured, and alone that of what NetworkX does with the backend: importing what it
-announces and making a configuration of it. On a busy machine the last is the one to trust.
+Each side runs on a folder of links to the installed packages, one with this package in it, as pip would install it, and
+one without. The two alternate, after one run each to fill the caches. `importtime` reports the time on the clock. Two
+more times are measured: the processor time of the import, and the processor time of NetworkX's work for the backend,
+which is to import its announcement and to make a configuration from it. On a busy machine, trust the last one.
 """
 
 import argparse
@@ -29,14 +29,14 @@ PACKAGES = ("diffuco", "diffuco_networkx")
 
 
 class Times(NamedTuple):
-    """Of one import, in milliseconds."""
+    """Times of one import in milliseconds."""
 
     clock_ms: float
     processor_ms: float
 
 
 def main() -> None:
-    """Measure, print a table, write JSON if asked."""
+    """Measure, print a table, and write JSON if a path is given."""
     arguments = _arguments()
     device = torch.device("cpu")
     tests = require_green(TESTS, skip=arguments.skip_tests)
@@ -70,7 +70,7 @@ def main() -> None:
 
 def import_times(folder: Path) -> Times:
     """Times of `import networkx` in a new process that sees the packages in `folder`."""
-    # -S: no .pth file of the installation adds the packages a second time.
+    # With -S, no .pth file of the installation adds the packages a second time.
     program = (
         f"import sys, time; sys.path.insert(0, {str(folder)!r}); started = time.process_time();"
         "import networkx; print(1000 * (time.process_time() - started))"
@@ -82,10 +82,10 @@ def import_times(folder: Path) -> Times:
 
 
 def announcement_ms() -> float:
-    """Milliseconds of the processor for what NetworkX does with the backend while it is imported."""
+    """Processor time, in milliseconds, of NetworkX's work for the backend during its import."""
     program = (
         "import sys, time; from importlib.metadata import EntryPoint; import networkx;"
-        # NetworkX has done it once already; the second time, the module has to be found anew.
+        # NetworkX has done this once already; delete the module, so that it has to be found again.
         "del sys.modules['diffuco_networkx']; started = time.process_time();"
         "info = EntryPoint('diffuco', 'diffuco_networkx:get_info', 'networkx.backend_info').load()();"
         "networkx.utils.Config(**info['default_config']); print(1000 * (time.process_time() - started))"
@@ -95,7 +95,7 @@ def announcement_ms() -> float:
 
 
 def _link_packages(folder: Path, *, with_backend: bool) -> None:
-    """The installed packages as links, with this one or without."""
+    """Link the installed packages into a folder, with this package or without it."""
     folder.mkdir()
     for path in Path(sysconfig.get_path("purelib")).iterdir():
         is_ours = path.name in PACKAGES or path.name.startswith("diffuco-") or path.suffix == ".pth"

@@ -1,11 +1,11 @@
-"""Peak memory: of solving one large random graph, or of training steps as the number of diffusion steps grows.
+"""Peak memory of solving one large random graph, or of training steps as the number of diffusion steps grows.
 
     python benchmarks/memory.py --nodes 1000000 --edges 5000000 --samples 2 --json memory.json
     python benchmarks/memory.py --recipe mis-rb-large-paper --steps 4 40 --steps-per-chunk 4 --json memory.json
 
-The first is compared with what `diffuco.inference.memory` predicts. The second needs a GPU, which knows what it has in
-use: it takes optimiser steps of a recipe with T replaced, differentiating this many diffusion steps at once (0: all),
-and counts what they need beyond the training graphs.
+The first command shows the measured memory next to the prediction of `diffuco.inference.memory`. The second takes
+optimiser steps of a recipe with T replaced and `--steps-per-chunk` diffusion steps differentiated at once (0: all). It
+counts the memory needed beyond the training graphs, which needs a GPU, because only a GPU reports its memory in use.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def main() -> None:
         table = _training_table(records)
     else:
         records = [_solve(arguments, device)]
-        limits = measured_limits(device)  # afterwards: the highest memory of a process does not fall again
+        limits = measured_limits(device)  # measured last, because the peak memory of a process never falls
         table = _solving_table(records[0])
     table.title = f"{arguments.recipe or records[0]['graph']}, {hardware(device)}"
     table.caption = str(limits)
@@ -66,16 +66,16 @@ def _arguments() -> argparse.Namespace:
     solving.add_argument("--step-factor", type=int, default=1)
     training = parser.add_argument_group("training")
     training.add_argument("--recipe")
-    training.add_argument("--steps", nargs="+", type=int, default=[4, 40], help="T, one measurement each")
+    training.add_argument("--steps", nargs="+", type=int, default=[4, 40], help="values of T, each measured once")
     training.add_argument("--steps-per-chunk", type=int, default=0, help="steps differentiated at once; 0: all")
-    training.add_argument("--engines", nargs="+", choices=ENGINES, help="default: what `auto` picks")
+    training.add_argument("--engines", nargs="+", choices=ENGINES, help="default: the engine that `auto` picks")
     parser.add_argument("--device", default="auto")
     add_options(parser)
     return parser.parse_args()
 
 
 def _solve(arguments: argparse.Namespace, device: torch.device) -> Record:
-    """Memory and time of one graph."""
+    """Memory and time of solving one graph."""
     graph = random_graph(arguments.nodes, arguments.edges)
     solver = Solver(arguments.problem, device=str(device))
     before = peak_bytes(device)
@@ -99,7 +99,7 @@ def _solve(arguments: argparse.Namespace, device: torch.device) -> Record:
 
 
 def random_graph(num_nodes: int, num_edges: int) -> Graph:
-    """Edges drawn uniformly; the few that repeat are dropped."""
+    """A graph with uniformly drawn edges; the few repeated ones are dropped."""
     pairs = np.random.default_rng(0).integers(0, num_nodes, (num_edges, 2))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GraphWarning)
@@ -107,7 +107,7 @@ def random_graph(num_nodes: int, num_edges: int) -> Graph:
 
 
 def peak_bytes(device: torch.device) -> int:
-    """Highest memory in use so far."""
+    """Peak memory so far."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -1,12 +1,14 @@
 """The QUBO model against simulated annealing and tabu search of dwave-samplers, at equal time on the same instances.
 
-What the model's samples are worth is told by `anneal`: the annealing that refines them, from random states.
+The method `anneal` shows what the model's samples are worth: it is the annealing that refines them, started from random
+states.
 
     python benchmarks/qubo.py biqmac/ --budgets 0.1 1 --json qubo.json
 
-FOLDER and its subfolders hold QUBO files, for example of the Biq Mac library; a subfolder is a family. Gaps are to the
-values in FOLDER/best_known.csv (columns `instance` and `best_known`), or to the best that any method found. A budget is
-in seconds per instance; the model solves all instances together and gets the sum. Needs the extra `dwave`.
+FOLDER and its subfolders hold QUBO files, for example of the Biq Mac library; a subfolder is a family. Gaps are
+relative to the values in FOLDER/best_known.csv (columns `instance` and `best_known`), or to the best value that any
+method found, if that is lower or there is no such file. A budget is in seconds per instance; the model solves all
+instances together and gets the sum of their budgets. This benchmark needs the extra `dwave`.
 """
 
 import argparse
@@ -36,11 +38,11 @@ SUFFIXES = (".sparse", ".qubo")
 
 
 def main() -> None:
-    """Measure, print a table, write JSON if asked."""
+    """Measure, print a table, and write JSON if a path is given."""
     arguments = _arguments()
     paths = instances(arguments.folder)[: arguments.count]
     if not paths:
-        raise SystemExit(f"{arguments.folder}: no file that ends in {' or '.join(SUFFIXES)}, .gz or not")
+        raise SystemExit(f"{arguments.folder}: no file ends in {' or '.join(SUFFIXES)}, with or without .gz")
     tests = require_green(TESTS, skip=arguments.skip_tests)
     solver = Solver("qubo", arguments.model, device=arguments.device)
     graphs = [read_graph(path) for path in paths]
@@ -60,7 +62,7 @@ def instances(folder: Path) -> list[Path]:
 
 
 def _known(folder: Path, paths: Sequence[Path], found: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Best known values, from the folder's list or what was found, whichever is lower. [G]."""
+    """Best known values: from the folder's list or as found here, whichever is lower. [G]."""
     table = folder / "best_known.csv"
     if not table.exists():
         return found
@@ -71,13 +73,13 @@ def _known(folder: Path, paths: Sequence[Path], found: NDArray[np.float64]) -> N
 
 
 def _records(runs: Sequence[Run], optima: NDArray[np.float64], families: Sequence[str]) -> list[Record]:
-    """Every run on all instances and on each family."""
+    """Records of every run, on all instances and on each family."""
     records: list[Record] = []
     for family in ("all", *sorted(set(families))):
         chosen = np.array([family in ("all", name) for name in families])
         for run in runs:
             part = replace(run, energies=run.energies[chosen], objectives=run.objectives[chosen])
-            # One instance alone has no standard error.
+            # The standard error of a single instance is not finite.
             values = finite(summary(part, optima[chosen]))
             records.append({"family": family, "instances": int(chosen.sum())} | values)
     return records
@@ -96,8 +98,8 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, metavar="FOLDER")
     parser.add_argument("--budgets", nargs="+", type=float, default=[0.1, 1.0], metavar="S")
-    parser.add_argument("--count", type=int, help="the first so many instances")
-    parser.add_argument("--model", help="default: the shipped one")
+    parser.add_argument("--count", type=int, help="use only this many instances, from the first on")
+    parser.add_argument("--model", help="default: the model that ships with the package")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="auto")
     add_options(parser)

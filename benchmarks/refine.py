@@ -1,12 +1,13 @@
-"""Speed and worth of annealing from given states: numba, torch and Triton, from coin flips and from samples of a model.
+"""Speed and quality of annealing from given states: numba, torch and Triton, from coin flips or samples of a model.
 
     python benchmarks/refine.py --sets mis:rb-small mds:ba-small --graphs 100 --chains 8 --json refine.json
 
-Graphs are those of the validation split, as schedules are chosen here. Every implementation gets the same states, and
-the run stops unless all give the same ones. "call" is the median of `--repeats` calls after one to warm up, with the
-device synchronised before and after each; "ns a proposal" is it over nodes, chains and sweeps. "best" and "mean" are
-the energies of the best chain of a graph and of all chains after Conditional Expectation, as means over the graphs;
-without sweeps they are those of the start. Temperatures are multiples of the problem's own.
+Graphs come from the validation split, because schedules are chosen with this benchmark. Every implementation gets the
+same states, and the run stops unless all return the same states. "call" is the median of `--repeats` calls after one to
+warm up, with the device synchronised before and after each. "ns per proposal" is this time divided by nodes, chains and
+sweeps. "best" and "mean" are the energies of a graph's best chain and of all its chains after Conditional Expectation,
+averaged over the graphs; without sweeps they are the energies of the start. Temperatures are multiples of the default
+temperature of the problem.
 """
 
 import argparse
@@ -40,19 +41,19 @@ ANNEALERS: dict[str, tuple[ops.Decoder, type[Batch], str]] = {
     "torch-gpu": ("torch", DenseBatch, "cuda"),
     "triton-gpu": ("triton", DenseBatch, "cuda"),
 }
-"""Implementation, kind of batch and device by the name on the command line."""
+"""Implementation, kind of batch and device for each name on the command line."""
 SLOW = ("torch-cpu", "torch-gpu")
-"""Measured only if named."""
+"""These are measured only if named."""
 
 
 def main() -> None:
-    """Measure, print a table, write JSON if asked."""
+    """Measure, print a table, and write JSON if a path is given."""
     arguments = _arguments()
     on_gpu = any(ANNEALERS[name][2] == "cuda" for name in arguments.annealers)
     device = torch.device("cuda" if on_gpu else "cpu")
     tests = require_green(TESTS, skip=arguments.skip_tests)
     limits = measured_limits(device)
-    columns = ("set", "start", "sweeps", "temperature", "annealer", "call ms", "ms a graph", "ns a proposal")
+    columns = ("set", "start", "sweeps", "temperature", "annealer", "call ms", "ms per graph", "ns per proposal")
     title = f"{arguments.graphs} graphs x {arguments.chains} chains, {hardware(device)}"
     table = Table(*columns, "best", "mean", title=title, caption=str(limits))
     records: list[Record] = []
@@ -79,13 +80,13 @@ def _arguments() -> argparse.Namespace:
     add_options(parser)
     arguments = parser.parse_args()
     if len(arguments.annealers) < 2:
-        parser.error("one annealer alone cannot be compared: name two or more")
+        parser.error("one annealer alone cannot be compared; name two or more")
     torch.set_num_threads(arguments.threads)
     return arguments
 
 
 def _measure_set(pair: str, arguments: argparse.Namespace) -> Iterator[Record]:
-    """One record per start, schedule and annealer; before them one of the start alone."""
+    """One record per start, schedule and annealer, after a first record of the start alone."""
     name, dataset = pair.split(":")
     problem = get_problem(name)
     graphs = get_dataset(dataset).graphs("validation", arguments.graphs)
@@ -107,7 +108,7 @@ def _measure_set(pair: str, arguments: argparse.Namespace) -> Iterator[Record]:
                 parts = torch.cat(batch.split(annealed)).cpu()
                 expected = parts if expected is None else expected
                 if not torch.equal(parts, expected):
-                    raise SystemExit(f"{annealer} gives other states for {pair}, {schedule}: no speeds to report")
+                    raise SystemExit(f"{annealer} gives different states for {pair}, {schedule}: no speeds to report")
                 proposals = num_sweeps * arguments.chains * sum(graph.num_nodes for graph in graphs)
                 speeds = {"median_s": median_s, "ns_per_proposal": 1e9 * median_s / max(1, proposals)}
                 about = {"sweeps": num_sweeps, "temperature": schedule.temperature, "annealer": annealer}
@@ -144,7 +145,7 @@ def _measure(problem: Problem, batch: Batch, states: Tensor, schedule: Schedule,
 
 
 def _energies(problem: Problem, batch: Batch, states: Tensor) -> Record:
-    """Of decoded states: of the best chain and of all, as means over the graphs."""
+    """Energies of decoded states, of the best chain and of all chains, averaged over the graphs."""
     energies = problem.energy(batch, conditional_expectation(problem, batch, states))  # [B, S]
     return {"best": float(energies.amin(1).double().mean()), "mean": float(energies.double().mean())}
 

@@ -1,14 +1,15 @@
 """How close an engine comes to the limits of its device: the arithmetic it must do, the fewest bytes, the time taken.
 
-Counted are the nodes that exist, not padding. A layer multiplies every row of F features with five F x F matrices
-(message, skip, three in the MLP), the head with two more; backward a product becomes two, one towards the input and one
-towards the weights, except where the input is data. A neighbour sum is a product with the n x n adjacency, or one
-addition per directed edge where the batch has lists of neighbours; backward it is the same sum of gradients.
+Only existing nodes count, not padding. A layer multiplies every row of F features with five F x F matrices (message,
+skip, three in the MLP), and the head with two more. In the backward pass, each product becomes two, one for the
+gradient of the input and one for that of the weights, except where the input is data. A neighbour sum is a product with
+the n x n adjacency, or one addition per directed edge if the batch has lists of neighbours. In the backward pass, it is
+the same sum over gradients.
 
 Neighbour sums need whole graphs, so three tensors per layer go through memory: the features, the messages and the sums.
-Forward each is written and read once; backward features and sums are read again, and the gradients of all three are
-written and read once. Adjacencies are read once per sum, whatever the number of samples. Left out, because small: the
-loss, random numbers, the encoding of the step, weights and the optimiser.
+The forward pass writes and reads each of them once. The backward pass reads features and sums again, and writes and
+reads the gradients of all three once. Adjacencies are read once per sum, for any number of samples. The loss, random
+numbers, the encoding of the step, weights and the optimiser are left out, because they are small.
 
 Legend: F features, R random features, L layers, rows are nodes x samples.
 """
@@ -26,12 +27,12 @@ from diffuco.training.config import TrainConfig
 from diffuco.training.parts import choose_parts
 
 FLOAT_BYTES = {"reference": 4, "compiled": 2, "fused": 2}
-"""Of an activation."""
+"""Bytes of an activation."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What has to be done."""
+    """Arithmetic and memory traffic that cannot be avoided."""
 
     flop: float = 0
     num_bytes: float = 0
@@ -57,7 +58,7 @@ def forward_work(
 def backward_work(
     config: GnnConfig, graphs: Sequence[Graph], num_samples: int, *, over_lists: bool, float_bytes: int
 ) -> Work:
-    """The gradient of such a call."""
+    """The gradient of one call of the network."""
     rows, inputs, matrices = _shape(config, graphs, num_samples)
     read_again = (2 * config.num_layers + 1) * config.num_hidden * float_bytes
     gradients = 2 * (3 * config.num_layers + 1) * config.num_hidden * float_bytes
@@ -67,7 +68,7 @@ def backward_work(
 
 
 def train_step_work(config: TrainConfig, graphs: Sequence[Graph], *, over_lists: bool, float_bytes: int) -> Work:
-    """An optimiser step: every diffusion step forward and backward, forward twice where steps are cut into chunks."""
+    """An optimiser step: all diffusion steps forward and backward, and forward again if they are split into chunks."""
     shape = (choose_parts(config).network.config, graphs, config.samples_per_graph)
     times_forward = 1 if config.steps_at_once == config.num_steps else 2
     forward = forward_work(*shape, over_lists=over_lists, float_bytes=float_bytes)
@@ -76,7 +77,7 @@ def train_step_work(config: TrainConfig, graphs: Sequence[Graph], *, over_lists:
 
 
 def _shape(config: GnnConfig, graphs: Sequence[Graph], num_samples: int) -> tuple[int, int, int]:
-    """Rows, and the weights that multiply a row: of the encoder and of the rest."""
+    """Number of rows, and of the weights that multiply a row: in the encoder and in the rest."""
     hidden = config.num_hidden
     rows = num_samples * sum(graph.num_nodes for graph in graphs)
     inputs = config.num_inputs * hidden
@@ -96,7 +97,7 @@ def _neighbor_sum(
 
 
 def speeds(work: Work, seconds: float, limits: Limits, engine: str) -> Record:
-    """What was reached, as numbers and as shares of the limits; `floor_s` is the time that the limits allow."""
+    """The speeds reached, also as shares of the limits; `floor_s` is the shortest time that the limits allow."""
     of_type = limits.float32_tflop_per_s if engine == "reference" else limits.float16_tflop_per_s
     flop_per_s, bytes_per_s = work.flop / seconds, work.num_bytes / seconds
     return {

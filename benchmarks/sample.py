@@ -1,12 +1,12 @@
-"""Time to sample the test graphs of a dataset, without decoding: reference, compiled and fused, in one run.
+"""Time to sample the test graphs of a dataset, without decoding, for the engines reference, compiled and fused.
 
     python benchmarks/sample.py --model mis-rb-small --graphs 500 --samples 8 --json sample.json
     python benchmarks/sample.py --recipe max-cut-ba-large-paper
 
-With `--recipe` the network has that recipe's shape and random weights: the time is that of a trained one. "sample" is
-the median of `--repeats` passes over all graphs in batches of similar size, until the samples lie on the device;
-"collect" is the time to make the batches and bring them there, which is the same for all engines. "first" is the first
-pass, compilation included unless it is cached. `roofline` says what TFLOP/s, GB/s and the floor mean.
+With `--recipe`, the network has the shape of that recipe and random weights; it takes as long as a trained one.
+"sample" is the median of `--repeats` passes over all graphs in batches of similar size, until the samples are on the
+device. "collect" is the time to make the batches and move them to the device, which is the same for all engines.
+"first" is the first pass, including compilation unless it is cached. `roofline` explains TFLOP/s, GB/s and the floor.
 """
 
 import argparse
@@ -40,7 +40,7 @@ WARM_UP = 2
 
 
 def main() -> None:
-    """Measure the engines that pay on the device."""
+    """Measure the engines that are worth using on the device."""
     arguments = _arguments()
     device = pick_device(arguments.device)
     tests = require_green(TESTS, skip=arguments.skip_tests)
@@ -68,14 +68,14 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     network = parser.add_mutually_exclusive_group()
-    network.add_argument("--model", default="mis-rb-small", help="a shipped model or a file")
-    network.add_argument("--recipe", help="random weights in this recipe's shape")
-    parser.add_argument("--dataset", help="default: the one the network was made for")
+    network.add_argument("--model", default="mis-rb-small", help="a model that ships with the package, or a file")
+    network.add_argument("--recipe", help="random weights in the shape of this recipe")
+    parser.add_argument("--dataset", help="default: the dataset that the network was made for")
     parser.add_argument("--graphs", type=int, default=500)
     parser.add_argument("--samples", type=int, default=8)
     parser.add_argument("--step-factor", type=int, default=3)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--engines", nargs="+", choices=ENGINES, help="default: all that pay on the device")
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, help="default: all that are worth using on the device")
     parser.add_argument("--device", default="auto")
     add_options(parser)
     return parser.parse_args()
@@ -113,7 +113,7 @@ def measure(model: Network, graphs: list[Graph], engine: str, arguments: argpars
 def collect_and_sample(
     sampler: Sampler, groups: list[list[Graph]], device: torch.device, options: tuple[int, int]
 ) -> tuple[float, float]:
-    """Seconds to make the batches and to sample them; they are made anew, as a solver does it."""
+    """Seconds to make the batches and to sample them; batches are made again every time, as a solver does."""
     collect_s = sample_s = 0.0
     for group in groups:
         started = _now(device)

@@ -1,11 +1,11 @@
-"""`diffuco serve` under load on this machine: many clients at once against one client at a time.
+"""`diffuco serve` under load on this machine: many clients at once compared with one client at a time.
 
     python benchmarks/serve.py --clients 200 --seconds 60 --json serve.json
 
-Every client sends small random graphs over a connection of its own, the next when the answer to the last is there. Each
-answer is checked here, from the graph that was sent. A 429 is deliberate: the client waits as long as it is told. The
-memory of the server is read every second. What a batch saves is the cost of a step that does not depend on the graphs,
-so the gain falls with nodes times samples: `--nodes` and `--samples` show how.
+Every client sends small random graphs over its own connection, the next one after the answer to the last. Each answer
+is checked against the graph that was sent. A status of 429 is deliberate; the client then waits as long as the server
+asks. The memory of the server is read every second. A batch saves the cost of a step that does not depend on the
+graphs, so the gain falls as nodes times samples grow: try `--nodes` and `--samples`.
 """
 
 import argparse
@@ -39,20 +39,20 @@ NUM_GRAPHS = 256
 
 @dataclass
 class Outcome:
-    """What happened to the requests of one phase."""
+    """Outcome of the requests of one phase."""
 
     latencies: list[float] = field(default_factory=list)
     statuses: Counter[int] = field(default_factory=Counter)
     together: list[int] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
-    """Answers that are infeasible or not what they claim, and connections that broke."""
+    """Answers that are infeasible or have a wrong objective, and connections that broke."""
     memory_mib: list[float] = field(default_factory=list)
     seconds: float = 0.0
 
     def record(self, clients: int) -> Record:
         """The numbers of the phase."""
         ordered = sorted(self.latencies)
-        later = self.memory_mib[len(self.memory_mib) // 4 :]  # after every shape of batch has been seen
+        later = self.memory_mib[len(self.memory_mib) // 4 :]  # by then, every shape of batch has occurred
         half = len(later) // 2
         return {
             "clients": clients,
@@ -71,7 +71,7 @@ class Outcome:
 
 
 def main() -> None:
-    """Measure, print a table, write JSON if asked; end with an error where anything but a 429 went wrong."""
+    """Measure, print a table, and write JSON if a path is given; end with an error if anything but a 429 went wrong."""
     arguments = _arguments()
     device = torch.device("cpu")
     tests = require_green(TESTS, skip=arguments.skip_tests)
@@ -89,7 +89,7 @@ def main() -> None:
     _print(records, device)
     write_record(arguments, device, tests, measured_limits(device), records)
     if any(record["wrong"] or record["other_statuses"] for record in records):
-        raise SystemExit("some requests were not answered as they should be")
+        raise SystemExit("some requests were not answered correctly")
 
 
 @contextmanager
@@ -108,7 +108,7 @@ def server() -> Iterator[int]:
 
 
 async def phase(port: int, graphs: list[Graph], options: Record, *, clients: int, seconds: float) -> Outcome:
-    """Let so many clients ask for so long."""
+    """Let `clients` clients send requests for `seconds` seconds."""
     outcome, started = Outcome(), time.perf_counter()
     memory = asyncio.create_task(_watch_memory(port, outcome))
     ends = started + seconds
@@ -166,7 +166,7 @@ async def _watch_memory(port: int, outcome: Outcome) -> None:
 async def _exchange(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, method: str, path: str, body: str = ""
 ) -> tuple[int, dict[str, str], bytes]:
-    """One request on an open connection; a library's client would take more of the processor than the server."""
+    """One request on an open connection; a library's client would take more processor time than the server."""
     kind = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n" if body else ""
     writer.write(f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{kind}\r\n{body}".encode())
     head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
@@ -191,7 +191,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--single-seconds", type=float, default=20, help="for the one client")
+    parser.add_argument("--single-seconds", type=float, default=20, help="duration with one client")
     parser.add_argument("--warm-up-seconds", type=float, default=5)
     parser.add_argument("--problem", default="mis")
     parser.add_argument("--nodes", type=int, nargs=2, default=(12, 24), metavar=("FEWEST", "MOST"))

@@ -1,15 +1,15 @@
-"""Time and memory of one optimiser step of any recipe: reference, compiled and fused, side by side in one run.
+"""Time and memory of one optimiser step of any recipe, for the engines reference, compiled and fused in one run.
 
     python benchmarks/train_step.py mis-rb-small mis-rb-large-paper --json train-step.json
 
-Batches are padded to one of a few sizes, so a step's time depends on its batch. Six batches, two of each size, are
-taken in turn, as in training: two passes to warm up, then `--passes` of them with the device synchronised around every
-step. "ms" is the median of each size, averaged over the six batches. "first" is the first step, compilation included
-unless it is cached. "peak" is the memory of a step, without the training graphs that stay on the device.
+Batches are padded to one of a few sizes, so a step's time depends on its batch. Six batches, two of each size, take
+turns, as in training. After two passes over them to warm up, `--passes` passes are timed, with the device synchronised
+around every step. "ms" is the median of each size, averaged over the six batches. "first" is the first step, including
+compilation unless it is cached. "peak" is the memory of a step, without the training graphs that stay on the device.
 
-`roofline` says which arithmetic and which bytes are counted for TFLOP/s and GB/s; in brackets are the shares of what
-the device reached in this run with a matrix product of the engine's type and with a copy, and the floor is the time
-that these limits allow.
+`roofline` explains which arithmetic and which bytes count for TFLOP/s and GB/s. The shares in brackets are relative to
+the speeds that the device reached in this run with a matrix product of the engine's type and with a copy. The floor is
+the shortest time that these limits allow.
 """
 
 import argparse
@@ -38,7 +38,7 @@ from diffuco.training.step import TrainStep
 TESTS = ("tests/test_fused.py", "tests/test_loss.py")
 NUM_BATCHES = 2 * NUM_SIZES
 WARM_UP_PASSES = 2
-"""Four steps of each size: the third is the first that replays a recording."""
+"""These take four steps of each size; the third is the first that replays a recording."""
 
 
 def main() -> None:
@@ -67,7 +67,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("recipes", nargs="*", default=["mis-rb-small"], metavar="recipe")
     parser.add_argument("--passes", type=int, default=5, help="timed passes over the batches")
-    parser.add_argument("--engines", nargs="+", choices=ENGINES, help="default: all that pay on the device")
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, help="default: all that are worth using on the device")
     parser.add_argument("--device", default="auto")
     add_options(parser)
     return parser.parse_args()
@@ -80,7 +80,7 @@ def training_graphs(config: TrainConfig, device: torch.device) -> TrainingGraphs
 
 
 def measure(config: TrainConfig, data: TrainingGraphs, engine: str, passes: int) -> tuple[Record, Work]:
-    """Times and memory of steps with one engine, and the work of a mean step."""
+    """Times and memory of steps with one engine, and the work of an average step."""
     device = data.group.device
     memory_before = _fresh_memory(device)
     take_step = TrainStep(choose_parts(replace(config, engine=engine)), data)
@@ -107,14 +107,14 @@ def measure(config: TrainConfig, data: TrainingGraphs, engine: str, passes: int)
 
 
 def _mean_work(config: TrainConfig, data: TrainingGraphs, engine: str) -> Work:
-    """Of one of the batches, which together are all graphs."""
+    """Mean work of a batch; all batches together are all graphs."""
     over_lists = data.batch(0).wide_lists is not None
     whole = train_step_work(config, data.graphs, over_lists=over_lists, float_bytes=FLOAT_BYTES[engine])
     return whole * (1 / NUM_BATCHES)
 
 
 def _fresh_memory(device: torch.device) -> int:
-    """Forget what the last engine left; bytes still in use."""
+    """Free the memory of the last engine, and return the bytes still in use."""
     torch.compiler.reset()
     gc.collect()
     if device.type != "cuda":
@@ -125,7 +125,7 @@ def _fresh_memory(device: torch.device) -> int:
 
 
 def _peak_gib(device: torch.device, memory_before: int) -> float | None:
-    """The most that was in use beyond that; a CPU does not say."""
+    """Peak memory beyond `memory_before`; None on a CPU, which does not report it."""
     return (torch.cuda.max_memory_allocated(device) - memory_before) / 2**30 if device.type == "cuda" else None
 
 

@@ -14,6 +14,7 @@ from diffuco.graphs.graph import Graph
 from diffuco.methods import auto as automatic
 from diffuco.methods import get_method
 from diffuco.methods.auto import Search, plan
+from diffuco.methods.cp_sat import CpSat
 from diffuco.pretrained import choose_model, choose_models
 from diffuco.problems import all_problems, get_problem
 
@@ -75,10 +76,9 @@ def test_proofs_are_given_up_where_they_fail(monkeypatch):
 
 
 def test_large_graphs_and_missing_solvers_are_not_tried(monkeypatch):
-    monkeypatch.setattr(automatic, "EXACT", ())
+    monkeypatch.setattr(CpSat, "prove", None)
     large = Graph.from_edges([(i, i + 1) for i in range(500)])
     assert not diffuco.solve([large], "mis", method="auto", device="cpu")[0].optimal
-    monkeypatch.undo()
     monkeypatch.setattr("diffuco.methods.cp_sat.find_spec", lambda _: None)
     assert not diffuco.solve([get_dataset("rb-tiny").graph("test", 0)], "mis", method="auto", device="cpu")[0].optimal
     assert get_method("auto").missing() is None
@@ -145,14 +145,15 @@ def test_command_takes_it_unless_told_otherwise(run, house):
     assert outcome.err == "note: proven optimal by cp-sat\n"
     assert "yes, optimal" in outcome.out
     record = json.loads(run("solve", "mis", house, "--method", "auto", "--json").out)
-    assert (record["optimal"], record["model"], record["sweeps"]) == (True, "cp-sat", 0)
+    assert (record["optimal"], record["found_by"], record["sweeps"]) == (True, "cp-sat", 0)
+    assert (record["reason"], record["bound"]) == ("proven optimal by cp-sat", record["objective"])
     assert json.loads(run("solve", "mis", house, "--samples", 2, "--json").out)["optimal"] is False
 
 
 def test_command_says_what_found_each_answer_and_why(run, tmp_path, house):
     write_graph(get_dataset("ba-small").graph("validation", 0), tmp_path / "larger.clq")
     outcome = run("solve", "max-cut", house, tmp_path / "larger.clq")
-    assert "Maximum Cut, methods cp-sat, anneal" in outcome.out
+    assert "Maximum Cut, by cp-sat, anneal" in outcome.out
     notes = outcome.err.splitlines()
     assert notes[0] == "note: 1 of 2 graphs proven optimal by cp-sat"
     assert notes[1].startswith("note: 1 of 2 graphs solved by anneal: on a CPU")
@@ -161,7 +162,8 @@ def test_command_says_what_found_each_answer_and_why(run, tmp_path, house):
 
 def test_command_says_which_model_it_takes(run, house):
     outcome = run("solve", "mds", house, "--samples", 1)
-    assert outcome.err.startswith("note: model mds-")
+    assert "the closest of the" in outcome.err
+    assert outcome.err.startswith("note: solved by mds-")
     assert len(outcome.err.splitlines()) == 1
     assert run("solve", "mds", house, "--model", "mds-ba-small").err == ""
 

@@ -191,7 +191,8 @@ def test_two_runs_do_not_write_to_the_same_file(run, house, tmp_path):
     [
         (("--engine", "ray"), "give --output FILE.jsonl or FILE.parquet"),
         (("--engine", "ray", "--output", "folder"), "give --output FILE.jsonl or FILE.parquet"),
-        (("--output", "found.jsonl", "--plot", "x.png"), "--plot draws one graph"),
+        (("--output", "found.jsonl", "--plot", "x.png"), "--plot is for one graph; it excludes --output found.jsonl"),
+        (("--output", "found.jsonl", "--start", "x.sol"), "--start is for one graph; it excludes --output found.jsonl"),
         (("--output", "found.jsonl", "--engine", "ray", "--device", "cuda:1"), "give auto, cpu or cuda"),
         (("--output", "found.jsonl", "--model", "mds-ba-small"), "was trained for mds, not mis"),
     ],

@@ -1,9 +1,11 @@
+import inspect
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import get_args
 
@@ -11,7 +13,8 @@ import numpy as np
 import pytest
 
 import diffuco
-from diffuco.cli.options import DecodeName, ProblemName
+from diffuco.cli import COMMANDS
+from diffuco.cli.options import PROBLEM_HELP, DecodeName
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.formats import FORMATS, read_graph, write_graph
 from diffuco.graphs.graph import Graph
@@ -21,16 +24,22 @@ from diffuco.problems import all_problems
 from diffuco.solution.files import label_line, read_solution, write_solution
 
 PROBLEMS = [problem.name for problem in all_problems()]
-COMMANDS = ["solve", "train", "evaluate", "compare", "reference", "generate", "check", "models", "methods", "doctor"]
 JSON_KEYS = {
     *("problem", "file", "nodes", "edges", "objective", "feasible", "solution", "energies", "seconds"),
-    *("model", "seed"),
+    *("found_by", "reason", "optimal", "bound", "violations", "objectives", "sweeps", "seed"),
 }
 
 
 def test_choices_are_those_of_the_package():
-    assert list(ProblemName) == PROBLEMS
+    assert re.findall(r"[\w-]+", PROBLEM_HELP.partition(":")[2].replace(" or ", " ")) == PROBLEMS
     assert list(DecodeName) == list(get_args(Decode))
+
+
+def test_every_command_has_a_module_and_its_summary_is_the_first_line_of_its_help():
+    for name, summary in COMMANDS.items():
+        command = getattr(import_module(f"diffuco.cli.{name}"), name)
+        assert inspect.getdoc(command).splitlines()[0] == summary
+        assert callable(import_module(f"diffuco.cli.{name}").add_to)
 
 
 @pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)], ids=lambda command: " ".join(command) or "-")
@@ -44,11 +53,12 @@ def test_help_has_examples(run, command):
 
 def test_help_imports_nothing_heavy():
     program = (
-        "import sys; from diffuco.cli import main; main(['solve', '--help']);"
+        "import sys; from diffuco.cli import COMMANDS, main; print([main([name, '--help']) for name in COMMANDS]);"
         "print([name for name in ('torch', 'numpy', 'scipy', 'numba', 'matplotlib') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
+    *_, codes, heavy = done.stdout.splitlines()
+    assert (codes, heavy) == (str([0] * len(COMMANDS)), "[]")
 
 
 def test_check_does_not_import_the_solver(tmp_path, house):
@@ -119,12 +129,29 @@ def test_node_weights_below_0_are_refused_in_one_line(run, models, tmp_path):
 
 def test_json_has_the_promised_keys(run, models, house):
     record = json.loads(run("solve", "mis", house, "--model", models["mis"], "--json").out)
-    assert record.keys() >= JSON_KEYS
+    assert record.keys() == JSON_KEYS
     assert record["seconds"].keys() == {"load", "sample", "decode", "refine"}
-    assert (record["sweeps"], record["optimal"]) == (1000, False)
+    assert (record["sweeps"], record["optimal"], record["bound"], record["reason"]) == (1000, False, None, "")
+    assert record["found_by"] == str(models["mis"])
     assert len(record["energies"]) == 8
     assert set(record["solution"]) <= {1, 2, 3, 4, 5}
     assert record["objective"] == len(record["solution"]) == 2
+
+
+def test_a_solution_is_improved_from_a_start(run, tmp_path):
+    graph, own = tmp_path / "graph.clq", tmp_path / "own.sol"
+    write_graph(get_dataset("ba-small").graph("validation", 0), graph)
+    assert run("solve", "mis", graph, "--method", "anneal", "--output", own).code == 0
+    given = json.loads(run("check", "mis", graph, own, "--json").out)["objective"]
+    plain = json.loads(run("solve", "mis", graph, "--method", "greedy", "--json").out)
+    outcome = run("solve", "mis", graph, "--method", "greedy", "--start", own, "--json")
+    record = json.loads(outcome.out)
+    assert record["objective"] >= given > plain["objective"]
+    assert (record["found_by"], record["feasible"]) == ("start", True)
+    assert outcome.err == "note: solved by start: annealing from the solution given was ahead of greedy\n"
+    (tmp_path / "nothing.sol").write_text("")
+    from_nothing = json.loads(run("solve", "mis", graph, "--start", tmp_path / "nothing.sol", "--json").out)
+    assert from_nothing["objective"] >= json.loads(run("solve", "mis", graph, "--json").out)["objective"]
 
 
 def test_same_seed_same_result(run, models, tmp_path):
@@ -224,7 +251,7 @@ def test_large_graphs_are_drawn_as_matrix(tmp_path, models):
 @pytest.mark.parametrize("label", ["New York", "#1", '"quoted"', " padded ", "", "two\nlines", "tab\t", "ü", "7"])
 def test_labels_survive_a_solution_file(tmp_path, label):
     graph = Graph.from_edges([(0, 1)], labels=[label, "other"])
-    record = {"problem": "mis", "file": "f", "objective": 1, "feasible": True, "model": "m", "seed": 0}
+    record = {"problem": "mis", "file": "f", "objective": 1, "feasible": True, "found_by": "m", "seed": 0}
     for suffix in (".sol", ".json"):
         write_solution(tmp_path / f"s{suffix}", record | {"solution": [label]})
         assert read_solution(tmp_path / f"s{suffix}", graph).chosen.tolist() == [True, False]
@@ -368,9 +395,10 @@ def test_program_without_arguments_shows_help():
     environment = os.environ | {"COLUMNS": "80"}
     done = subprocess.run([sys.executable, "-m", "diffuco"], capture_output=True, text=True, env=environment)
     assert done.returncode == 2
-    _, _, commands = (done.stdout + done.stderr).partition("Commands:")
-    assert commands.count("\n  ") >= 12
-    assert "..." not in commands  # no line is cut off
+    commands = (done.stdout + done.stderr).partition("Commands:")[2].partition("Examples:")[0]
+    assert [line.split()[0] for line in commands.splitlines() if re.match(r"  \w", line)] == [*COMMANDS]
+    for summary in COMMANDS.values():
+        assert " ".join(summary.split()) in " ".join(commands.split())  # no line is cut off
 
 
 @pytest.mark.parametrize("given", ["", "ACTIVE"])

@@ -91,7 +91,6 @@ def test_ignored_weights_are_a_warning(run, models, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "hint"),
     [
-        (["solve", "misses", "FILE"], "'misses' is not one of"),
         (["solve", "mis"], "Missing argument 'FILE'"),
         (["solve", "mis", "FILE", "--sample", "3"], "--samples"),
         (["solve", "mis", "FILE", "--samples", "many"], "--samples"),
@@ -123,6 +122,39 @@ def test_usage(run, house, arguments, hint):
 def test_bad_solve_option(run, models, house, options, hint):
     model = [] if "--model" in options else ["--model", models["mis"]]
     assert_one_line(run("solve", "mis", house, *model, *options), hint)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["solve", "misses", "FILE"],
+        ["check", "misses", "FILE", "FILE"],
+        ["reference", "rb-tiny", "misses"],
+        ["compare", "--problem", "misses", "--dataset", "rb-tiny"],
+        ["evaluate", "--problem", "misses", "--dataset", "rb-tiny", "--method", "greedy"],
+        ["train", "--problem", "misses", "--graphs", "FILE"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_unknown_problem(run, house, arguments):
+    outcome = run(*[str(house) if argument == "FILE" else argument for argument in arguments])
+    assert_one_line(outcome, "unknown problem 'misses'; did you mean 'mis'?")
+
+
+@pytest.mark.parametrize(
+    ("content", "hint"),
+    [("77\n", "own.sol:1: the graph has no node '77'"), ("1\n1\n", "own.sol:2: node '1' is listed twice")],
+)
+def test_bad_start(run, house, tmp_path, content, hint):
+    (tmp_path / "own.sol").write_text(content)
+    assert_one_line(run("solve", "mis", house, "--start", tmp_path / "own.sol"), hint)
+
+
+def test_start_is_for_one_graph(run, house, tmp_path):
+    assert_one_line(run("solve", "mis", house, "--start", tmp_path / "none.sol"), "none.sol", "no such file")
+    assert_one_line(run("solve", "mis", house, house, "--start", "own.sol"), "--start is for one graph, here are 2")
+    outcome = run("solve", "mis", house, "--start", "own.sol", "--output", tmp_path / "found.jsonl")
+    assert_one_line(outcome, "--start is for one graph; it excludes --output")
 
 
 def test_several_graphs_do_not_fit_in_one_file(run, models, house):
@@ -206,7 +238,7 @@ def test_missing_solution_file(run, tmp_path, house):
     [
         (["generate", "rb-smal", "--out", "OUT"], "rb-small"),
         (["generate", "rb-tiny", "--out", "OUT", "--split", "dev"], "dev"),
-        (["generate", "rb-tiny", "--out", "OUT", "--count", "100000"], "100,000 graphs asked of rb-tiny"),
+        (["generate", "rb-tiny", "--out", "OUT", "--count", "100000"], "100,000 graphs requested from rb-tiny"),
         (["generate", "rb-tiny", "--out", "OUT", "--count", "1", "--format", "tu"], "'tu'"),
         (["generate", "rb-tiny", "--out", "/proc/none", "--count", "1"], "/proc/none"),
         (["train", "mis-tinny", "--out", "OUT"], "mis-tiny"),

@@ -47,5 +47,5 @@ def test_unknown_parts_and_too_many_graphs_are_refused(graphs):
     assert len(mine.graphs("train", 7)) == 7
     with pytest.raises(InputError, match="train, validation, test and all"):
         mine.graphs("dev")
-    with pytest.raises(InputError, match="1,000 graphs asked of mine/test; it has"):
+    with pytest.raises(InputError, match="1,000 graphs requested from mine/test; it has"):
         mine.graphs("test", 1000)

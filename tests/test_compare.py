@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 import torch
 
+import diffuco
 from diffuco.cli import main
-from diffuco.evaluation.compare import Run, best_known, run_methods, summary
+from diffuco.evaluation.compare import Run, best_known, summary
 from diffuco.evaluation.references import stored_references
-from diffuco.foundation.errors import InputError
+from diffuco.foundation.errors import GraphWarning, InputError
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph
 from diffuco.inference.solver import Solver
-from diffuco.methods import get_method
-from diffuco.methods.model import ModelMethod, PlainModelMethod
+from diffuco.methods import Settings, get_method
+from diffuco.methods.model import AnnealedSamples, ModelMethod, PlainModelMethod
 from diffuco.pretrained import load_model
 from diffuco.problems import get_problem
 
@@ -23,38 +24,36 @@ TINY = get_dataset("rb-tiny").graphs("test", 4)
 
 @pytest.mark.parametrize(("limit_s", "drawn"), [(1e-6, [1]), (4, [1, 2, 4, 8]), (None, [8])])
 def test_model_draws_more_while_there_is_time(monkeypatch, limit_s, drawn):
-    method, clock, asked = PlainModelMethod(Solver("mis", device="cpu")), [0], []
-    solve = method.solver.solve
+    method, clock, asked, done = PlainModelMethod("mis-rb-small"), [0], [], []
+    solve = Solver.solve_graphs
 
-    def solve_in_a_second_a_sample(graphs, *, samples, **options):
-        asked.append(samples)
-        clock[0] += samples
-        return solve(graphs, samples=samples, **options)
+    def solve_in_a_second_a_sample(self, graphs, options, **others):
+        asked.append(options.samples)
+        clock[0] += options.samples
+        return solve(self, graphs, options, **others)
 
     monkeypatch.setattr("diffuco.methods.base.time.perf_counter", lambda: clock[0])
-    monkeypatch.setattr(method.solver, "solve", solve_in_a_second_a_sample)
-    solutions = method.solve(get_problem("mis"), TINY, time_limit_s=limit_s)
+    monkeypatch.setattr(Solver, "solve_graphs", solve_in_a_second_a_sample)
+    solutions = method.solve(get_problem("mis"), TINY, Settings(time_limit_s=limit_s, on_solved=done.append))
     assert asked == drawn
+    assert done == [len(TINY)]
     assert {len(solution.energies) for solution in solutions} <= set(drawn)
     assert any(len(solution.energies) > 1 for solution in solutions) == (drawn != [1])
     if limit_s is not None:
-        first = solve(TINY, samples=1, refine=0, seed=0)
+        first = Solver("mis", "mis-rb-small", device="cpu").solve(TINY, samples=1, refine=0, seed=0)
         assert all(kept.objective >= one.objective for kept, one in zip(solutions, first, strict=True))
 
 
 def test_the_model_is_refined_unless_it_is_the_plain_one():
-    solver = Solver("mis", device="cpu")
-    assert [kind(solver).solve(get_problem("mis"), TINY)[0].sweeps for kind in (ModelMethod, PlainModelMethod)] == [
-        1000,
-        0,
-    ]
+    kinds = (ModelMethod, PlainModelMethod)
+    assert [kind("mis-rb-small").solve(get_problem("mis"), TINY, Settings())[0].sweeps for kind in kinds] == [1000, 0]
 
 
 @pytest.mark.parametrize(("limit_s", "drawn"), [(1e-6, [1]), (100.0, [1, 31])])
 def test_chains_start_from_as_many_samples_as_there_is_time_for(monkeypatch, limit_s, drawn):
-    method, counts, starts = ModelMethod(Solver("mis", device="cpu")), [], []
+    method, counts, starts = ModelMethod("mis-rb-small"), [], []
 
-    def draw(problem, batch, count, seeds):
+    def draw(self, problem, batch, count, seeds):
         counts.append(count)
         return torch.rand(batch.num_rows, count, generator=torch.Generator().manual_seed(count)).round()
 
@@ -62,26 +61,30 @@ def test_chains_start_from_as_many_samples_as_there_is_time_for(monkeypatch, lim
         starts.append(start())
         return start()
 
-    monkeypatch.setattr(method, "_draw", draw)
+    monkeypatch.setattr(AnnealedSamples, "_draw", draw)
     monkeypatch.setattr("diffuco.methods.model.anneal_until", keep_the_start)
-    method.solve(get_problem("mis"), TINY, time_limit_s=limit_s)
+    method.solve(get_problem("mis"), TINY, Settings(time_limit_s=limit_s))
     assert counts == drawn
     assert starts[0].shape[1] == 32
     assert len(torch.unique(starts[0], dim=1).T) == sum(drawn)
 
 
 def test_a_model_with_a_time_limit_solves_small_graphs_and_is_named():
-    method, problem = ModelMethod(Solver("mis", device="cpu")), get_problem("mis")
+    method, problem, done = ModelMethod("mis-rb-small"), get_problem("mis"), []
     graphs = [*TINY, Graph.from_edges([], num_nodes=0)]
-    found = method.solve(problem, graphs, time_limit_s=0.2, seed=3)
-    assert all(solution.feasible and solution.model == method.solver.checkpoint.name for solution in found)
+    found = method.solve(problem, graphs, Settings(seed=3, time_limit_s=0.2, on_solved=done.append))
+    assert sum(done) == len(graphs)
+    assert all(solution.feasible and solution.found_by == "mis-rb-small" for solution in found)
+    assert {solution.reason for solution in found} == {""}  # it was asked for
+    chosen = ModelMethod().solve(problem, TINY, Settings(time_limit_s=0.2))
+    assert all(solution.reason.startswith("the closest of the") for solution in chosen)
     optima = [reference.objective for reference in stored_references("mis", TINY)]
     assert [solution.objective for solution in found] == [*optima, 0]
 
 
 def test_methods_that_ignore_time_run_once_and_others_once_per_budget():
-    methods = [get_method("greedy"), get_method("cp-sat")]
-    runs = list(run_methods(get_problem("mis"), TINY, methods, [0.5, 1.0]))
+    methods = ["greedy", get_method("cp-sat")]
+    runs = list(diffuco.compare(TINY, "mis", methods, [0.5, 1.0], device="cpu"))
     assert [(run.method, run.budget_s) for run in runs] == [("greedy", None), ("cp-sat", 0.5), ("cp-sat", 1.0)]
     assert (runs[1].energies <= runs[0].energies).all()
     assert all(run.seconds > 0 and (run.objectives == -run.energies).all() for run in runs)
@@ -92,21 +95,30 @@ def test_methods_that_ignore_time_run_once_and_others_once_per_budget():
 )
 def test_what_is_compiled_at_first_is_compiled_before_the_clock_runs(monkeypatch, device, before):
     method, calls = get_method("cp-sat"), []
-    solutions = method.solve(get_problem("mis"), TINY, time_limit_s=1.0)
+    solutions = method.solve(get_problem("mis"), TINY, Settings(time_limit_s=1.0))
 
-    def solve(problem, graphs, *, seed, device, time_limit_s):
-        calls.append((len(graphs), time_limit_s))
+    def solve(problem, graphs, settings):
+        calls.append((len(graphs), settings.time_limit_s))
         return solutions[: len(graphs)]
 
     monkeypatch.setattr(method, "solve", solve)
-    runs = list(run_methods(get_problem("mis"), TINY, [method], [0.01, 0.001, 0.003], device=device))
+    monkeypatch.setattr("diffuco.evaluation.compare.pick_device", torch.device)
+    runs = list(diffuco.compare(TINY, get_problem("mis"), [method], [0.01, 0.001, 0.003], device=device))
     assert [run.budget_s for run in runs] == [0.001, 0.003, 0.01]
     assert calls == [*before, (4, 0.001), (4, 0.003), (4, 0.01)]
 
 
 def test_method_for_another_problem_is_refused():
     with pytest.raises(InputError, match="does not solve mis"):
-        list(run_methods(get_problem("mis"), TINY, [get_method("sdp")], [1.0]))
+        list(diffuco.compare(TINY, "mis", ["greedy", "sdp"], [1.0]))
+
+
+def test_weights_that_cannot_work_are_refused_and_others_told():
+    with pytest.raises(InputError, match="node 1 weighs -2"):
+        list(diffuco.compare([Graph.from_edges([(0, 1)], node_weights=[1, -2])], "mis", ["greedy"], [1.0]))
+    with pytest.warns(GraphWarning, match="mis ignores the edge weights") as told:
+        list(diffuco.compare([Graph.from_edges([(0, 1)], edge_weights=[2])], "mis", ["diffuco-ce"], [0.1]))
+    assert len(told) == 1
 
 
 def test_gap_is_relative_to_the_best_known():

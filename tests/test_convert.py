@@ -121,8 +121,8 @@ def test_networkx_there_and_back_is_the_same_graph():
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        (networkx.DiGraph([(0, 1)]), "a directed networkx graph; give source.to_undirected"),
-        (networkx.MultiGraph([(0, 1)]), "a networkx multigraph; give networkx.Graph"),
+        (networkx.DiGraph([(0, 1)]), "the networkx graph is directed; give source.to_undirected"),
+        (networkx.MultiGraph([(0, 1)]), "the networkx graph is a multigraph; give networkx.Graph"),
         (networkx.Graph([(0, 1, {"weight": "heavy"})]), "the weight of an edge is not a number"),
         (networkx.Graph([(0, 1, {"weight": float("nan")})]), "weights must be finite"),
     ],
@@ -147,7 +147,7 @@ def test_igraph_graphs_keep_names_weights_and_isolated_nodes():
 @pytest.mark.parametrize(
     ("edges", "directed", "message"),
     [
-        ([(0, 1)], True, "a directed igraph graph; give source.as_undirected"),
+        ([(0, 1)], True, "the igraph graph is directed; give source.as_undirected"),
         ([(0, 1), (1, 0)], False, "parallel edges; call source.simplify"),
     ],
 )

@@ -113,7 +113,10 @@ def test_lookup_ignores_case_and_suggests_near_names():
 @pytest.mark.parametrize(
     ("ask", "complaint"),
     [
-        (lambda dataset: dataset.graphs("test", 501), "501 graphs asked of rb-tiny/test; it has 500, another seed"),
+        (
+            lambda dataset: dataset.graphs("test", 501),
+            "501 graphs requested from rb-tiny/test; it has 500, use another",
+        ),
         (lambda dataset: dataset.graphs("test", -1), "-1 graphs"),
         (lambda dataset: dataset.graph("test", 500), "no graph 500 in rb-tiny/test; it has 500"),
         (lambda dataset: dataset.graph("test", -1), "no graph -1"),

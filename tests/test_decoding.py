@@ -19,7 +19,7 @@ from diffuco.graphs.generate import ba_graph
 from diffuco.graphs.graph import Graph
 from diffuco.inference.decoding import conditional_expectation
 from diffuco.ops.adjacency import DenseAdjacency
-from diffuco.problems import all_problems, get_problem
+from diffuco.problems import Problem, all_problems, get_problem
 
 DECODERS = [("numba", SparseBatch), ("numba", DenseBatch), ("torch", DenseBatch)]
 TOKEN_SIZES = [1, 2, 3, 5, 8]
@@ -53,6 +53,16 @@ def with_node_weights(graph, seed=0):
     """The graph with node weights that constraints can be weighed against: none below 0, some equal, some 0."""
     rng = np.random.default_rng(seed)
     return replace(graph, node_weights=rng.choice([0.0, 1e-6, 0.3, 2.0, 2.0, rng.random(), 50.0], graph.num_nodes))
+
+
+def without_node_weights(graph):
+    return replace(graph, node_weights=None)
+
+
+def with_energy_only(problem):
+    """The same problem without what it states beyond its energy, as one of a user's may be."""
+    kind = type(problem)
+    return type(kind.__name__, (kind,), {"form": Problem.form, "local_field": Problem.local_field})()
 
 
 @functools.cache
@@ -135,6 +145,16 @@ def test_states_equal_those_found_by_full_energies(problem, batch_kind, token_si
     batch = batch_of(batch_kind)
     states = conditional_expectation(problem, batch, probs_for(batch, kind_of_probs), token_size)
     assert torch.equal(torch.cat(batch.split(states)), states_by_energy(problem, kind_of_probs, token_size))
+
+
+@every_problem
+@pytest.mark.parametrize("kind", [SparseBatch, DenseBatch])
+def test_a_problem_that_states_only_an_energy_is_decoded_too(problem, kind):
+    graphs = [without_node_weights(graph) for graph in small_graphs()] if problem.name != "qubo" else small_graphs()
+    batch = kind.from_graphs(graphs)
+    probs = probs_for(batch, "mixed")
+    states = conditional_expectation(with_energy_only(problem), batch, probs, token_size=2)
+    assert torch.equal(states, conditional_expectation(problem, batch, probs, token_size=2))
 
 
 @every_problem

@@ -5,17 +5,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import diffuco
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph
 from diffuco.methods.clique import CliqueSearch
 from diffuco.methods.cp_sat import CpSat
 from diffuco.methods.exact import ExactResult
+from diffuco.methods.gurobi import Gurobi
+from diffuco.methods.highs import Highs
 from diffuco.problems import all_problems, get_problem
 
 pytest.importorskip("ortools")
 
 PROBLEMS = [problem.name for problem in all_problems()]
+SOLVERS = [CpSat(), Highs(), Gurobi()]
 
 
 def solve_exact(problem: str, graph: Graph, time_limit_s: float = 60.0) -> ExactResult:
@@ -51,10 +55,13 @@ def best_of_all(problem: str, graph: Graph) -> float:
     return best(verdict.objective for verdict in verdicts if verdict.feasible)
 
 
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: solver.name)
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-def test_optimum_is_the_best_of_all_subsets(problem, graph):
-    result = solve_exact(problem, graph)
+def test_optimum_is_the_best_of_all_subsets(solver, problem, graph):
+    if solver.missing():
+        pytest.skip(f"{solver.name} is not installed")
+    result = solver.prove(get_problem(problem), graph, time_limit_s=60.0)
     assert result.proven
     assert result.objective == pytest.approx(best_of_all(problem, graph))
     assert result.bound == result.objective
@@ -69,6 +76,42 @@ def test_out_of_time_gives_a_feasible_solution_and_no_proof(problem):
     assert get_problem(problem).check(graph, result.chosen).feasible
     sign = -1 if get_problem(problem).sense == "max" else 1
     assert sign * result.bound <= sign * result.objective
+
+
+@pytest.mark.parametrize(("problem", "dataset"), [("mis", "rb-tiny"), ("max-cut", "ba-tiny"), ("qubo", "qubo-tiny")])
+@pytest.mark.parametrize("method", ["cp-sat", "highs"])
+def test_a_solution_that_is_proven_says_so(method, problem, dataset):
+    graph = get_dataset(dataset).graph("test", 0)
+    solution = diffuco.solve(graph, problem, method=method)
+    assert solution.optimal
+    assert solution.bound == solution.objective
+    assert (solution.found_by, solution.reason) == (method, f"proven optimal by {method}")
+    record = solution.to_dict()
+    assert (record["optimal"], record["bound"], record["found_by"]) == (True, record["objective"], method)
+
+
+@pytest.mark.parametrize("method", ["cp-sat", "highs"])
+def test_a_solution_that_is_not_proven_has_a_bound_or_none(method):
+    graph, optimum = get_dataset("rb-small").graph("test", 2), 22  # as shipped
+    solution = diffuco.solve(graph, "mis", method=method, time_limit_s=1e-3)
+    assert (solution.optimal, solution.reason) == (False, "the time was too short for a proof")
+    assert solution.feasible
+    assert solution.objective <= optimum
+    assert solution.bound is None or optimum <= solution.bound
+    assert solution.to_dict()["bound"] == solution.bound
+
+
+def test_a_search_that_is_cut_tells_how_far_the_optimum_can_be():
+    graph = get_dataset("rb-small").graph("test", 2)
+    solution = diffuco.solve(graph, "mis", method="highs", time_limit_s=2.0)
+    assert solution.objective <= 22 <= solution.bound < graph.num_nodes
+    assert solution.optimal == (solution.bound == solution.objective)
+
+
+def test_what_is_only_searched_has_no_bound():
+    for options in ({"method": "greedy"}, {"method": "anneal"}, {"samples": 1}):
+        solution = diffuco.solve(GRAPHS["five-cycle"], "mis", device="cpu", **options)
+        assert (solution.optimal, solution.bound, solution.to_dict()["bound"]) == (False, None, None)
 
 
 def test_refusals(monkeypatch):

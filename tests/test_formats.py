@@ -258,7 +258,7 @@ def test_parts_a_format_cannot_hold_are_left_out_with_a_warning(tmp_path):
     graph = Graph.from_edges([(0, 1)], edge_weights=[2], node_weights=[1, 3], labels=["a", "b"])
     with pytest.warns(GraphWarning, match="cannot hold edge weights and node weights and labels"):
         write_graph(graph, tmp_path / "a.gr")
-    with pytest.raises(InputError, match="node weight -3; this format has none below 0"):
+    with pytest.raises(InputError, match="node weight -3; this format allows none below 0"):
         write_graph(replace(graph, node_weights=np.array([1.0, -3.0]), labels=range(2)), tmp_path / "a.clq")
 
 
@@ -287,7 +287,7 @@ def reference_sizes():
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason=f"the reference data is not at {DATA}")
-@pytest.mark.filterwarnings("ignore::diffuco.graphs.graph.GraphWarning")
+@pytest.mark.filterwarnings("ignore::diffuco.foundation.errors.GraphWarning")
 @pytest.mark.parametrize("folder", ["dimacs_clique", "gset", "realworld", "biqmac"])
 def test_reference_data_has_the_listed_sizes(folder):
     sizes = reference_sizes()

@@ -148,23 +148,23 @@ MISSING_HEADERS = [
     ("a.clq", "e 1 2\n", "a.clq: no problem line"),
     ("a.clq", "e 1 2\np edge 2 1\n", "a.clq:1: data before the problem line"),
     ("a.clq", "p edge 2 1\np edge 2 1\ne 1 2\n", "a.clq:2: a second problem line"),
-    ("a.clq", "p edge 2\ne 1 2\n", "a.clq:1: a problem line of 3 words"),
-    ("a.clq", "p sp 2 1\ne 1 2\n", "a.clq:1: a problem of kind 'sp'"),
+    ("a.clq", "p edge 2\ne 1 2\n", "a.clq:1: the problem line has 3 words"),
+    ("a.clq", "p sp 2 1\ne 1 2\n", "a.clq:1: the problem is of kind 'sp'"),
     ("a.gr", "1 2\n", "a.gr: no problem line"),
     ("a.gr", "p td x 1\n1 2\n", "a.gr:1: 'x' is not a number"),
-    ("a.mc", "1 2 3\n", "a.mc:1: a header of 3 numbers"),
+    ("a.mc", "1 2 3\n", "a.mc:1: the header has 3 numbers"),
     ("a.mc", "# nothing\n", "a.mc: no header line"),
-    ("a.graph", "1 2 0 1 5\n", "a.graph:1: a header of 5 numbers"),
+    ("a.graph", "1 2 0 1 5\n", "a.graph:1: the header has 5 numbers"),
     ("a.graph", "% nothing\n\n", "a.graph: no header line"),
     ("a.graph", "1 0 7\n\n", "a.graph:1: fmt 7"),
     ("a.graph", "1 0 10 2\n1 1\n", "a.graph:1: 2 weights per node"),
-    ("a.mtx", "3 3 2\n", "a.mtx:1: '3 3 2' is no Matrix Market banner"),
+    ("a.mtx", "3 3 2\n", "a.mtx:1: '3 3 2' is not a Matrix Market banner"),
     ("a.mtx", BANNER, "a.mtx: no size line"),
-    ("a.mtx", BANNER + "3 3\n", "a.mtx:2: a size line of 2 numbers"),
-    ("a.mtx", BANNER + "3 4 0\n", "a.mtx:2: 3 by 4 entries"),
+    ("a.mtx", BANNER + "3 3\n", "a.mtx:2: the size line has 2 numbers"),
+    ("a.mtx", BANNER + "3 4 0\n", "a.mtx:2: the matrix is 3 by 4"),
     ("a.mtx", BANNER.replace("coordinate", "array"), "a.mtx:1: a 'matrix array'"),
-    ("a.mtx", BANNER.replace("real", "complex"), "a.mtx:1: values of kind 'complex'"),
-    ("a.mtx", BANNER.replace("symmetric", "hermitian"), "a.mtx:1: symmetry 'hermitian'"),
+    ("a.mtx", BANNER.replace("real", "complex"), "a.mtx:1: the values are of kind 'complex'"),
+    ("a.mtx", BANNER.replace("symmetric", "hermitian"), "a.mtx:1: the symmetry is 'hermitian'"),
     ("a.qubo", "p qubo 0 2\n", "a.qubo:1: not a qbsolv problem line"),
     ("a.dgcnn.txt", "1 2\n", "a.dgcnn.txt:1: no number of graphs"),
     ("a.graphml", "<a/>", "a.graphml: no <graph> element"),
@@ -186,33 +186,37 @@ BAD_NODES = [
 ]
 BAD_NUMBERS = [
     ("a.clq", "p edge 2 1\ne 1 b\n", "a.clq:2: 'b' is not a number"),
-    ("a.clq", "p edge 2 1\n\nx 1 2\n", "a.clq:3: a line that begins with 'x'"),
-    ("a.clq", "p edge 2 1\nedge 1 2\n", "a.clq:2: a line that begins with 'edge'"),
+    ("a.clq", "p edge 2 1\n\nx 1 2\n", "a.clq:3: the line begins with 'x'"),
+    ("a.clq", "p edge 2 1\nedge 1 2\n", "a.clq:2: the line begins with 'edge'"),
     ("a.clq", "p edge 2 1\ne 1\n", "a.clq:2: 1 column;"),
-    ("a.clq", "p edge 3 2\ne 1 2\ne 1 3 5\n", "a.clq:3: 3 columns where the lines before have 2"),
+    ("a.clq", "p edge 3 2\ne 1 2\ne 1 3 5\n", "a.clq:3: 3 columns, but the lines before have 2"),
     ("a.gr", "p td 2 1\n1 2 3\n", "a.gr:2: 3 columns"),
     ("a.gr", "p td 2 1\n1 0x2\n", "a.gr:2: '0x2' is not a number"),
     ("a.mc", "2 1\n1 2 1-2\n", "a.mc:2: '1-2' is not a number"),
     ("a.graph", "2 1\nb\n1\n", "a.graph:2: 'b' is not a number"),
     ("a.graph", "2 1 1\n2\n1 5\n", "a.graph:2: a neighbour without a weight"),
     ("a.graph", "2 1 10\n1 2\n\n", "a.graph:3: 1 number must come before the neighbours"),
-    ("a.edges", "a b\nb c d\n", "a.edges:2: 3 columns where the edges before have 2"),
+    ("a.edges", "a b\nb c d\n", "a.edges:2: 3 columns, but the edges before have 2"),
     ("a.edges", "a b 1\nb c d\n", "a.edges:2: weight 'd' is not a number"),
     ("a.edges", "1 2 3 4\n", "a.edges:1: 4 columns"),
-    ("a.edges", "1 2\n3 4 5\n", "a.edges:2: 3 columns where the edges before have 2"),
+    ("a.edges", "1 2\n3 4 5\n", "a.edges:2: 3 columns, but the edges before have 2"),
     ("a.edges", "1,2\n3,,4\n", "a.edges:2: a column is empty"),
     ("a.csv", "a,b\nc,\n", "a.csv:2: a column is empty"),
     ("a.csv", 'a,b\n"c,d\n', "a.csv:2: not a CSV row"),
-    ("a.csv", "a;b\n", "a.csv:1: one column 'a;b'; separate columns by commas"),
+    ("a.csv", "a;b\n", "a.csv:1: one column 'a;b'; separate columns with commas"),
     ("a.mtx", BANNER + "2 2 1\n2 1 x\n", "a.mtx:3: 'x' is not a number"),
     ("a.mtx", BANNER + "2 2 1\n2 1\n", "a.mtx:3: 2 columns"),
     ("a.sparse", "2 1\n1 2\n", "a.sparse:2: 2 columns"),
     ("a.sparse", "2 2\n1 2 1\n2 1 1\n", "a.sparse:3: the coefficient of 2 and 1 is given twice"),
-    ("a.dgcnn.txt", "1\n1 0\n0 5\n", "a.dgcnn.txt:3: degree 5 with 0 numbers after it"),
-    ("a.dgcnn.txt", "1\n1 0\n0\n", "a.dgcnn.txt:3: a node line of one number"),
+    ("a.dgcnn.txt", "1\n1 0\n0 5\n", "a.dgcnn.txt:3: degree 5 is followed by 0 numbers"),
+    ("a.dgcnn.txt", "1\n1 0\n0\n", "a.dgcnn.txt:3: a node line with only one number"),
     ("a.graphml", "<graphml>\n<graph>", "a.graphml:2: not well-formed XML"),
     ("a.graphml", "<graphml><graph>\n<node/></graph></graphml>", "a.graphml:2: a <node> without id"),
-    ("a.graphml", "<a><graph><node id='1'/>\n<node id='1'/></graph></a>", "a.graphml:2: node '1' a second time"),
+    (
+        "a.graphml",
+        "<a><graph><node id='1'/>\n<node id='1'/></graph></a>",
+        "a.graphml:2: node '1' appears a second time",
+    ),
     ("a.graphml", "<a><graph>\n<graph/></graph></a>", "a.graphml:2: a graph inside a graph"),
     ("a.graphml", "<?xml version='1.0' encoding='x-mad'?><a/>", "a.graphml"),
 ]
@@ -256,7 +260,7 @@ def test_counts_that_are_no_counts_are_refused(count, tmp_path):
 @pytest.mark.parametrize(
     ("arrays", "expected"),
     [
-        ({"edges": [[0, 1]]}, "a.npz: arrays 'edges'; expected num_nodes and edges"),
+        ({"edges": [[0, 1]]}, "a.npz: the arrays are 'edges'; expected num_nodes and edges"),
         ({"num_nodes": 2, "edges": [[0, 2]]}, "a.npz: edge (0, 2) names a node outside"),
         ({"num_nodes": 2, "edges": [[0.0, 1.0]]}, "a.npz: edges has type float64"),
         ({"num_nodes": 10**12, "edges": [[0, 1]]}, "a.npz: 1000000000000 nodes; at most"),
@@ -264,7 +268,7 @@ def test_counts_that_are_no_counts_are_refused(count, tmp_path):
         ({"num_nodes": 2, "edges": [[0, 1]], "edge_weights": [np.nan]}, "a.npz: edge weight number 0 is nan"),
         ({"num_nodes": 2, "edges": [[0, 1]], "edge_weights": ["x"]}, "a.npz: edge_weights has type <U1"),
         ({"num_nodes": 2, "edges": [[0, 1]], "labels": ["x"]}, "a.npz: 1 label for 2 nodes"),
-        ({"num_nodes": 2, "edges": [[0, 1]], "labels": ["x", "x"]}, "a.npz: a label is there twice"),
+        ({"num_nodes": 2, "edges": [[0, 1]], "labels": ["x", "x"]}, "a.npz: a label appears twice"),
         ({"num_nodes": 2, "edges": np.array([{}])}, "a.npz: not a readable .npz archive (edges.npy holds Python"),
     ],
 )
@@ -277,8 +281,8 @@ def test_archives_with_wrong_arrays_are_refused(arrays, expected, tmp_path):
     [
         ({"indptr": [0, 9, 2]}, "the row pointers do not fit"),
         ({"indices": [1, 5]}, "an index outside 0..1"),
-        ({"shape": [2, 3]}, "a matrix of shape (2, 3)"),
-        ({"format": np.array(b"dia")}, "a sparse matrix stored as"),
+        ({"shape": [2, 3]}, "the matrix has shape (2, 3)"),
+        ({"format": np.array(b"dia")}, "the sparse matrix is stored as"),
         ({"data": [1.0, 2.0]}, "the edge of nodes 1 and 0 has two different weights"),
         ({"data": [np.inf, np.inf]}, "a value that is NaN or infinite"),
     ],
@@ -295,7 +299,7 @@ def test_array_headers_that_lie_about_their_size_are_refused(tmp_path):
         header = io.BytesIO()
         np.lib.format.write_array_header_1_0(header, {"descr": "<i8", "fortran_order": False, "shape": (10**13, 2)})
         members.writestr("edges.npy", header.getvalue())
-    assert "declares 160000000000000 bytes and has fewer" in message_of(tmp_path, "a.npz", lie.getvalue())
+    assert "declares 160000000000000 bytes but has fewer" in message_of(tmp_path, "a.npz", lie.getvalue())
 
 
 def test_entity_bombs_are_refused_at_once(tmp_path):
@@ -359,7 +363,7 @@ def test_paths_that_cannot_be_written_are_refused(path, tmp_path):
 
 def test_adjacency_without_indicator_is_refused_when_asked_for_a_collection(tmp_path):
     (tmp_path / "Y_A.txt").write_text("1, 2\n")
-    with pytest.raises(InputError, match=r"ends in _graph_indicator\.txt beside it; put it there"):
+    with pytest.raises(InputError, match="no graph indicator in the same folder; put a file X_graph_indicator"):
         read_graphs(tmp_path / "Y_A.txt", format="tu")
     (tmp_path / "X_graph_indicator.txt").write_text("1\n2\n")
     assert message_of(tmp_path, "X_A.txt", "1, 2\n").startswith("X_A.txt:1: an edge between two graphs")

@@ -201,7 +201,7 @@ def test_calls_differentiated_apart_are_refused():
     features = torch.zeros(batch.num_rows, 1, 0, device=DEVICE)
     first, _ = fused(batch, x, step, features), fused(batch, x, step, features)
     first.sum().backward()
-    with pytest.raises(RuntimeError, match="take them together"):
+    with pytest.raises(RuntimeError, match="differentiate them together"):
         fused(batch, x, step, features)
 
 

@@ -16,11 +16,13 @@ from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph
 from diffuco.methods import GraphByGraph, all_methods, get_method, register_method
 from diffuco.methods import _methods as registered
+from diffuco.pretrained import is_known
 from diffuco.problems import all_problems, get_problem
 
-PAIRS = [(method.name, problem) for method in all_methods() for problem in method.problems]
+PAIRS = [(m.name, p.name) for m in all_methods() for p in all_problems() if m.solves(p)]
 EXACT = ("auto", "cp-sat", "highs", "gurobi")
 ANNEALERS = ("anneal", "rlsa", "sa", "tabu")
+MODELS = ("diffuco", "diffuco-ce")
 
 
 def tiny_graphs(problem: str) -> list[Graph]:
@@ -51,13 +53,13 @@ def optima() -> dict[str, list[float]]:
     return {name: [optimum(name, graph) for graph in tiny_graphs(name)] for name in names}
 
 
-@pytest.mark.filterwarnings("ignore::diffuco.graphs.graph.GraphWarning")
+@pytest.mark.filterwarnings("ignore::diffuco.foundation.errors.GraphWarning")
 @pytest.mark.parametrize(("name", "problem"), PAIRS)
 def test_answers_are_feasible_and_exact_methods_and_annealers_find_the_optimum(name, problem, optima):
     if get_method(name).missing():
         pytest.skip(f"{name} is not installed")
     graphs, best_known = tiny_graphs(problem), optima[problem]
-    if problem in get_method(name).unweighted:
+    if get_problem(problem).uses_node_weights and not get_method(name).takes_node_weights(get_problem(problem)):
         with pytest.raises(InputError, match=f"{name} takes no node weights for {problem}, the graph has some"):
             diffuco.solve(graphs[-1:], problem, method=name)
         known = [graph.node_weights is None for graph in graphs]
@@ -68,10 +70,13 @@ def test_answers_are_feasible_and_exact_methods_and_annealers_find_the_optimum(n
         verdict = get_problem(problem).check(solution.graph, solution.chosen)
         assert verdict.feasible
         assert (solution.objective, solution.seed) == (verdict.objective, 1)
-        assert solution.found_by.endswith(name) or name == "auto"  # which tells what it chose, as `egn` tells its model
+        if name in MODELS:
+            assert is_known(solution.found_by)
+        elif name != "auto":  # which tells what it chose, as `egn` tells its model
+            assert solution.found_by.endswith(name)
         assert min(solution.energies) == pytest.approx(abs_sign(problem) * verdict.objective, abs=1e-4)
         assert {"load", "sample", "decode"} <= set(solution.seconds)
-        if name in (*EXACT, *ANNEALERS, "kamis"):
+        if name in (*EXACT, *ANNEALERS, "clique-search", "diffuco", "kamis"):
             assert solution.objective == pytest.approx(best, abs=1e-5)
         assert (verdict.objective - best) * abs_sign(problem) > -1e-5
 
@@ -88,7 +93,7 @@ def abs_sign(problem: str) -> float:
     return -1.0 if get_problem(problem).sense == "max" else 1.0
 
 
-@pytest.mark.filterwarnings("ignore::diffuco.graphs.graph.GraphWarning")
+@pytest.mark.filterwarnings("ignore::diffuco.foundation.errors.GraphWarning")
 @pytest.mark.parametrize(("name", "problem"), [pair for pair in PAIRS if pair[0] not in ("kamis", *EXACT)])
 def test_same_seed_same_answer(name, problem):
     if get_method(name).missing():
@@ -134,11 +139,12 @@ def test_goemans_williamson_keeps_its_promise():
 
 def test_a_batch_of_many_sizes_gives_every_graph_its_own_answer():
     graphs = [Graph.from_edges([], size) for size in (3, 0, 1)] + get_dataset("rb-tiny").graphs("test", 5)
-    for name in ("auto", "anneal", "rlsa", "mfa"):
+    for name in ("auto", "anneal", "rlsa", "mfa", "greedy", "diffuco", "diffuco-ce"):
         done: list[int] = []
         solutions = diffuco.solve(graphs, "mis", method=name, device="cpu", on_solved=done.append)
         assert [solution.graph for solution in solutions] == graphs
-        assert done[-1] == len(graphs)
+        assert sum(done) == len(graphs)
+        assert min(done) > 0
         assert [solution.objective for solution in solutions[:3]] == [3, 0, 1]
 
 
@@ -152,9 +158,11 @@ def test_labels_and_other_weights_are_kept():
 def test_refusals():
     with pytest.raises(InputError, match="did you mean 'greedy'"):
         get_method("gredy")
-    with pytest.raises(InputError, match="choose one of auto, greedy, db-greedy"):
+    with pytest.raises(InputError, match="choose one of auto, diffuco, diffuco-ce, greedy, db-greedy"):
         get_method("xyz")
-    with pytest.raises(InputError, match="'sdp' does not solve mis; choose one of auto, greedy"):
+    with pytest.raises(
+        InputError, match="'sdp' does not solve mis; choose one of auto, diffuco, diffuco-ce, greedy, anneal"
+    ):
         diffuco.solve([], "mis", method="sdp")
     with pytest.raises(InputError, match="tabu takes at most 5000 nodes"):
         diffuco.solve([Graph.from_edges([(0, 1)], 5001)], "mis", method="tabu")
@@ -208,21 +216,25 @@ def test_a_method_of_ones_own_is_found_by_its_name(monkeypatch, run, house):
     class Everything(GraphByGraph):
         name = "everything"
         summary = "all nodes"
-        problems = ("mvc", "mds")
+
+        def solves(self, problem):
+            return problem.name in ("mvc", "mds")
 
         def search(self, problem, graph, seed, deadline):
             return np.ones(graph.num_nodes, dtype=np.bool_)
 
     monkeypatch.setitem(registered, "everything", Everything())
     record = json.loads(run("solve", "mvc", house, "--method", "everything", "--json").out)
-    assert (record["objective"], record["model"], record["feasible"]) == (5, "everything", True)
+    assert (record["objective"], record["found_by"], record["feasible"]) == (5, "everything", True)
+    assert "'everything' does not solve mis" in run("solve", "mis", house, "--method", "everything").err
+    assert diffuco.solve(house, "mds", method=Everything()).nodes == [1, 2, 3, 4, 5]
 
 
 def test_solve_writes_a_solution_that_check_accepts(run, tmp_path, house):
     path = tmp_path / "out.sol"
     outcome = run("solve", "mis", house, "--method", "greedy", "--output", path)
     assert (outcome.code, outcome.err) == (0, "")
-    assert "Maximum Independent Set, method greedy" in outcome.out
+    assert "Maximum Independent Set, by greedy" in outcome.out
     assert "mean of" not in outcome.out
     assert run("check", "mis", house, path).code == 0
     assert run("solve", "mis", house, "--method", "rlsa", "--time-limit", 0.1).code == 0
@@ -231,10 +243,13 @@ def test_solve_writes_a_solution_that_check_accepts(run, tmp_path, house):
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("--method", "greedy", "--model", "mis-rb-small"), "--model is for models and excludes --method"),
-        (("--method", "greedy", "--step-factor", 3), "--step-factor is for models and excludes --method"),
-        (("--time-limit", 1, "--samples", 2), "--time-limit is for --method"),
-        (("--method", "anneal", "--refine", 10), "--refine is for models and excludes --method"),
+        (("--method", "greedy", "--model", "mis-rb-small"), "model is for models and excludes the method greedy"),
+        (("--method", "greedy", "--step-factor", 3), "step factor is for models and excludes the method greedy"),
+        (("--method", "greedy", "--decode", "ce"), "decode is for models and excludes the method greedy"),
+        (("--time-limit", 1, "--samples", 2), "a time limit decides on samples, step factor, decoding and refinement"),
+        (("--time-limit", 1, "--refine", "none"), "leave out the limit or these options"),
+        (("--method", "anneal", "--refine", 10), "refine is for models and excludes the method anneal"),
+        (("--method", "anneal", "--refine", "auto"), "refine is for models and excludes the method anneal"),
         (("--refine", "much"), "give a number of sweeps, auto or none"),
         (("--method", "greedy", "--time-limit", 0), "time limit of 0 seconds"),
         (("--method", "gredy"), "did you mean 'greedy'?"),
@@ -248,6 +263,15 @@ def test_models_and_methods_exclude_each_other(run, house, arguments, complaint)
     assert complaint in outcome.err
 
 
+def test_a_model_takes_a_time_limit(run, house):
+    for options in (("--method", "diffuco"), ("--model", "mis-rb-small")):
+        outcome = run("solve", "mis", house, *options, "--time-limit", 0.1, "--json")
+        assert outcome.code == 0, outcome.err
+        record = json.loads(outcome.out)
+        assert (record["objective"], record["found_by"]) == (2, "mis-rb-small")
+        assert len(record["objectives"]) == 32
+
+
 def test_evaluate_a_method(run, tmp_path):
     options = ("--method", "greedy", "--problem", "mis", "--dataset", "rb-tiny", "--count", 3)
     outcome = run("evaluate", *options, "--output", tmp_path / "record.json", "--json")
@@ -257,9 +281,32 @@ def test_evaluate_a_method(run, tmp_path):
     assert (record["method"], record["graphs"], record["feasible"]) == ("greedy", 3, 3)
     assert "model" not in record
     assert "mean of the answers" in run("evaluate", *options, "--time-limit", 2).out
-    assert "give --model or --method" in run("evaluate", "--dataset", "rb-tiny").err
+    assert "give either --model or --method" in run("evaluate", "--dataset", "rb-tiny").err
     assert "--method needs --problem" in run("evaluate", "--method", "greedy", "--dataset", "rb-tiny").err
-    assert "excludes --method" in run("evaluate", *options, "--samples", 2).err
+    assert "are for models, not --method" in run("evaluate", *options, "--samples", 2).err
+    assert "are for models, not --method" in run("evaluate", *options, "--refine", "auto").err
+    both = run("evaluate", *options, "--model", "mis-rb-small")
+    assert (both.code, len(both.errors)) == (2, 1)
+    assert "give either --model or --method" in both.err
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--method", "sdp"), "'sdp' does not solve mis"),
+        (("--method", "gredy"), "did you mean 'greedy'?"),
+        (("--method", "greedy", "--time-limit", 0), "time limit of 0 seconds"),
+        (("--model", "mis-rb-small", "--samples", 0), "samples is 0"),
+        (("--model", "mis-rb-small", "--time-limit", 1), "--time-limit is for --method"),
+        (("--model", "mds-ba-small"), "trained for mds, not mis"),
+    ],
+)
+def test_evaluate_refuses_before_references_are_looked_for(run, monkeypatch, options, complaint):
+    monkeypatch.setattr("diffuco.evaluation.references.find_references", None)
+    settings = ("--problem", "mis", "--dataset", "rb-tiny", "--count", 2, "--reference", "best-known")
+    outcome = run("evaluate", *settings, *options)
+    assert (outcome.code, len(outcome.err.splitlines())) == (2, 1)
+    assert complaint in outcome.err
 
 
 def test_a_method_is_scored_by_its_answer():

@@ -3,10 +3,13 @@ import math
 import numpy as np
 import pytest
 
+import diffuco
 from diffuco.cli.evaluate import table
 from diffuco.evaluation import metrics
-from diffuco.evaluation.evaluate import evaluate
+from diffuco.evaluation.evaluate import Gap, Measurement, measure
+from diffuco.foundation.errors import GraphWarning, InputError
 from diffuco.graphs.datasets import get_dataset
+from diffuco.graphs.graph import Graph
 from diffuco.inference.solver import Solver
 from test_solver import untrained
 
@@ -64,7 +67,9 @@ def test_evaluation_agrees_with_the_solutions_it_summarises(problem, dataset):
     solver = Solver(problem, untrained(problem), device="cpu")
     solutions = solver.solve(graphs, samples=3, seed=1, refine=0)
     best = [solution.objective for solution in solutions]
-    record = evaluate(solver, graphs, samples=3, seed=1, references=best)
+    record = diffuco.evaluate(
+        graphs, problem, model=solver.checkpoint, samples=3, seed=1, device="cpu", references=best
+    ).to_dict()
     assert record["best"] == pytest.approx(np.mean(best), abs=1e-4)
     assert record["mean"] == pytest.approx(np.mean([np.mean(s.objectives) for s in solutions]), abs=1e-4)
     assert record["feasible"] == 6
@@ -80,30 +85,109 @@ def test_a_solution_better_than_its_reference_is_a_negative_gap(problem, worse):
     solutions = solver.solve(graphs, samples=1)
     energies = np.array([[worse * solution.objective] for solution in solutions])
 
-    def gaps(shift: float) -> dict[str, float]:
+    def gaps(shift: float) -> Gap:
         references = [solution.objective + shift for solution in solutions]
-        return summarise(solver.problem, solutions, energies, solver.device, references)["reference"]
+        return measure(solutions, energies, {}, device=solver.device, references=references).reference
 
     beaten, missed = gaps(worse), gaps(-worse)
     for gap in ("gap", "gap_of_best", "gap_of_means"):
-        assert beaten[gap] < 0 < missed[gap]
+        assert getattr(beaten, gap) < 0 < getattr(missed, gap)
 
 
 def test_infeasible_samples_lose():
     graphs = get_dataset("rb-tiny").graphs("test", 4)
-    solver = Solver("mis", untrained("mis"), device="cpu")
-    raw = evaluate(solver, graphs, samples=4, decode="none")
-    decoded = evaluate(solver, graphs, samples=4)
-    assert raw["mean"] < decoded["mean"]
-    assert raw["feasible"] < 4
+    model = untrained("mis")
+    raw = diffuco.evaluate(graphs, model=model, samples=4, decode="none", device="cpu")
+    decoded = diffuco.evaluate(graphs, model=model, samples=4, device="cpu")
+    assert raw.mean < decoded.mean
+    assert raw.feasible < 4
 
 
 def test_table_shows_what_was_measured():
     graphs = get_dataset("rb-tiny").graphs("test", 2)
-    record = evaluate(Solver("mis", untrained("mis"), device="cpu"), graphs, samples=2, references=[5.0, 5.0])
+    record = diffuco.evaluate(
+        graphs, "mis", model=untrained("mis"), samples=2, device="cpu", references=[5.0, 5.0]
+    ).to_dict()
     shown = table(record)
     assert shown.row_count == 9
     assert "2 graphs" in str(shown.title)
     record["reference"]["proven"] = 1
     names, values = (list(column.cells) for column in table(record).columns)
     assert values[names.index("references proven optimal")] == "1 of 2"
+
+
+def test_a_measurement_of_a_model_states_the_model_and_its_settings():
+    graphs = get_dataset("rb-tiny").graphs("test", 3)
+    model, done = untrained("mis"), []
+    settings = {"samples": 2, "step_factor": 2, "decode": "ce-st", "token_size": 3, "refine": 5, "seed": 7}
+    measured = diffuco.evaluate(graphs, model=model, device="cpu", on_solved=done.append, **settings)
+    assert isinstance(measured, Measurement)
+    assert measured.solver == {
+        "model": "untrained",
+        "weights": model.digest,
+        "samples": 2,
+        "steps": 4,
+        "step_factor": 2,
+        "decode": "ce-st3",
+        "seed": 7,
+        "sweeps": 5,
+    }
+    assert (measured.problem, measured.graphs, measured.feasible, sum(done)) == ("mis", 3, 3, 3)
+    assert measured.mean_edges == np.mean([graph.num_edges for graph in graphs])
+    solutions = diffuco.solve(graphs, "mis", model=model, device="cpu", **settings)
+    assert measured.mean == pytest.approx(np.mean([solution.objectives for solution in solutions]), abs=1e-4)
+    assert measured.best == pytest.approx(np.mean([solution.objective for solution in solutions]), abs=1e-4)
+    assert set(measured.seconds) == {"load", "sample", "decode", "refine"}
+    assert measured.reference is None
+    record = measured.to_dict()
+    assert "solver" not in record
+    assert "reference" not in record
+    assert record["model"] == "untrained"
+    assert {"torch", "commit", "hardware"} <= set(record)
+
+
+def test_a_measurement_of_a_method_states_the_method_and_its_time():
+    graphs = get_dataset("rb-tiny").graphs("test", 3)
+    measured = diffuco.evaluate(graphs, "mds", method="highs", time_limit_s=30.0, seed=2, references=[1.0, 1.0, 1.0])
+    assert measured.solver == {"method": "highs", "time_limit_s": 30.0, "seed": 2}
+    assert measured.mean == measured.best
+    assert measured.reference.gap == measured.reference.gap_of_best == pytest.approx(measured.mean - 1)
+    assert (measured.reference.mean, measured.reference.best_ratios) == (1.0, None)
+    assert "best_ratios" not in measured.to_dict()["reference"]
+
+
+def test_ratios_are_told_by_tightness():
+    graphs = get_dataset("rb-tiny").graphs("test", 3)
+    optima = [solution.objective for solution in diffuco.solve(graphs, "mvc", method="highs")]
+    tightness = [0.5, 0.25, 0.5]
+    measured = diffuco.evaluate(graphs, "mvc", method="highs", references=optima, tightness=tightness)
+    ratios = measured.to_dict()["reference"]["best_ratios"]
+    assert [(ratio["tightness"], ratio["mean"], ratio["graphs"]) for ratio in ratios] == [(0.25, 1, 1), (0.5, 1, 2)]
+
+
+def test_what_cannot_be_evaluated_is_refused():
+    graphs, model = get_dataset("rb-tiny").graphs("test", 2), untrained("mis")
+    for options, complaint in (
+        ({}, "give either a model or a method"),
+        ({"model": model, "method": "greedy"}, "give either a model or a method"),
+        ({"method": "greedy"}, "name the one to evaluate it on"),
+        ({"method": "sdp", "problem": "mis"}, "'sdp' does not solve mis"),
+        ({"model": model, "problem": "mds"}, "trained for mis, not mds"),
+        ({"model": model, "samples": 0}, "samples is 0"),
+        ({"model": model, "time_limit_s": 1.0}, "evaluate the method diffuco"),
+        ({"model": model, "references": [5.0]}, "1 references for 2 graphs; give one for each"),
+    ):
+        with pytest.raises(InputError, match=complaint):
+            diffuco.evaluate(graphs, device="cpu", **options)
+    with pytest.raises(InputError, match="no graphs to evaluate on"):
+        diffuco.evaluate([], "mis", method="greedy")
+
+
+def test_weights_are_checked_before_anything_is_measured():
+    negative = Graph.from_edges([(0, 1)], node_weights=[1, -2])
+    with pytest.raises(InputError, match="node 1 weighs -2"):
+        diffuco.evaluate([negative], "mis", method="greedy")
+    ignored = Graph.from_edges([(0, 1)], edge_weights=[2])
+    with pytest.warns(GraphWarning, match="mis ignores the edge weights") as told:
+        diffuco.evaluate([ignored], "mis", model=untrained("mis"), device="cpu")
+    assert len(told) == 1

@@ -208,7 +208,7 @@ def test_a_folder_holds_the_same_model(tmp_path, checkpoint):
         ("config.json", b"{", "not a diffuco checkpoint"),
         ("config.json", b"\xff\xfe{", "not a diffuco checkpoint"),
         ("config.json", b"[]", "not a diffuco checkpoint"),
-        ("config.json", b'{"format": 99}', "checkpoint format 99"),
+        ("config.json", b'{"format": 99}', "has format 99, but"),
         ("model.safetensors", None, "no such file"),
         ("model.safetensors", b"other", "not a readable safetensors file"),
     ],

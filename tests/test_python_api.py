@@ -1,6 +1,8 @@
 """The package as Python programs use it: one solver in many threads, watched steps, graphs of other packages."""
 
+import warnings
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import networkx
@@ -10,10 +12,14 @@ import scipy.sparse
 import torch
 
 import diffuco
-from diffuco.foundation.errors import InputError
+from diffuco.foundation.errors import GraphWarning, InputError
+from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.generate import er_graph
 from diffuco.graphs.graph import Graph
-from diffuco.inference.solver import Solver
+from diffuco.inference.solver import SampleOptions, Solver
+from diffuco.methods import ModelMethod, get_method
+from diffuco.problems import Problem, all_problems, get_problem
+from diffuco.solution.files import write_solution
 
 CYCLE = networkx.cycle_graph(7)
 
@@ -147,3 +153,130 @@ def test_negative_node_weights_are_refused_before_any_step(solver):
     for call in (lambda: solver.solve([graph]), lambda: solver.stream(graph)):
         with pytest.raises(InputError, match="node 1 weighs -2; mis takes node weights from 0"):
             call()
+
+
+def test_the_default_proves_and_options_of_models_ask_for_a_model(models):
+    proven = diffuco.solve(CYCLE, "mis", device="cpu")
+    assert (proven.objective, proven.optimal, proven.bound, proven.found_by) == (3, True, 3, "cp-sat")
+    for options in ({"samples": 2}, {"step_factor": 1}, {"decode": "ce-st"}, {"token_size": 2}, {"refine": 0}):
+        sampled = diffuco.solve(CYCLE, "mis", device="cpu", **options)
+        assert (sampled.found_by, sampled.optimal) == ("mis-rb-small", False)
+        assert sampled.reason.startswith("the closest of the ")
+        assert len(sampled.energies) == options.get("samples", 8)
+    mine = diffuco.solve(CYCLE, "mis", model=models["mis"], device="cpu")
+    assert (mine.found_by, mine.reason) == (str(models["mis"]), "")
+
+
+def test_methods_and_problems_may_be_objects(models):
+    mine = ModelMethod(models["mis"], SampleOptions(samples=3))
+    for method, samples in ((mine, None), (mine, 5)):
+        solution = diffuco.solve(CYCLE, get_problem("mis", 1.5), method=method, samples=samples, device="cpu")
+        assert (solution.found_by, len(solution.energies)) == (str(models["mis"]), samples or 3)
+        assert solution.problem == get_problem("mis", 1.5)
+    assert diffuco.solve(CYCLE, "mis", method=get_method("greedy")).found_by == "greedy"
+    with pytest.raises(InputError, match="samples is for models and excludes the method greedy; give one of the two"):
+        diffuco.solve(CYCLE, "mis", method=get_method("greedy"), samples=2)
+    with pytest.raises(InputError, match="model is for models and excludes the method greedy"):
+        diffuco.solve(CYCLE, "mis", method="greedy", model=models["mis"])
+    with pytest.raises(InputError, match="a time limit decides on samples"):
+        diffuco.solve(CYCLE, "mis", samples=2, time_limit_s=1.0)
+
+
+def test_weights_that_are_ignored_are_told_once():
+    graph = Graph.from_edges([(0, 1), (1, 2)], edge_weights=[1, 2])
+    for options in ({"method": "auto"}, {"method": "diffuco"}, {"method": "egn"}, {"samples": 1}):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            diffuco.solve([graph, graph], "mis", device="cpu", **options)
+        assert [(w.category, w.filename) for w in caught] == [(GraphWarning, __file__)]
+
+
+def test_the_old_name_of_what_found_a_solution_still_works():
+    solution = diffuco.solve(CYCLE, "mis", method="greedy")
+    with pytest.warns(DeprecationWarning, match="Solution.model is now Solution.found_by"):
+        assert solution.model == "greedy"
+    assert "model" not in solution.to_dict()
+
+
+@dataclass(frozen=True)
+class Balance(Problem):
+    """Split the nodes so that both sides hold as many: no form, no check, no model, only an energy."""
+
+    name = "balance"
+
+    def energy(self, batch, x):
+        sizes, chosen = batch.sizes[:, None].to(x.dtype), batch.graph_sum(x)
+        pairs = 0.5 * (chosen.square() - batch.graph_sum(x.square()))
+        return sizes.square() / 4 - (sizes - 1) * chosen + 2 * pairs
+
+
+def test_a_problem_with_nothing_but_an_energy_is_solved():
+    for method in ("auto", "greedy", "anneal", "rlsa", "mfa"):
+        solution = diffuco.solve(networkx.path_graph(6), Balance(), method=method, device="cpu", time_limit_s=0.3)
+        assert (solution.objective, solution.feasible, len(solution.nodes)) == (0, True, 3)
+        assert solution.to_dict()["problem"] == "balance"
+    assert diffuco.check(networkx.path_graph(6), Balance(), [0, 1]) == (1.0, 0)
+    for method in ("cp-sat", "sdp", "diffuco", "sa"):
+        with pytest.raises(InputError, match=f"'{method}' does not solve balance; choose one of auto, greedy, anneal"):
+            diffuco.solve(networkx.path_graph(6), Balance(), method=method)
+
+
+def rank(problem: Problem, verdict) -> tuple[bool, float]:
+    return not verdict.feasible, problem.sign * verdict.objective
+
+
+@pytest.mark.parametrize("problem", all_problems(), ids=str)
+def test_an_answer_is_worse_neither_than_the_start_nor_than_without_it(problem):
+    graphs = get_dataset("qubo-50-150" if problem.name == "qubo" else "ba-small").graphs("validation", 2)
+    plain = diffuco.solve(graphs, problem, method="greedy")
+    annealed = diffuco.solve(graphs, problem, method="anneal", device="cpu")
+    rng = np.random.default_rng(0)
+    poor = [rng.random(graph.num_nodes) < 0.5 for graph in graphs]
+    for starts in (annealed, poor, [np.zeros(graph.num_nodes, dtype=bool) for graph in graphs]):
+        found = diffuco.solve(graphs, problem, method="greedy", start=starts, device="cpu")
+        assert [solution.graph for solution in found] == graphs
+        for solution, start, without in zip(found, starts, plain, strict=True):
+            given = diffuco.check(solution.graph, problem, start)
+            assert solution.feasible
+            assert rank(problem, solution) <= min(rank(problem, given), rank(problem, without))
+            assert solution.found_by in ("greedy", "start")
+            if solution.found_by == "start":
+                assert solution.reason == "annealing from the solution given was ahead of greedy"
+
+
+def test_a_start_is_a_solution_of_any_kind(tmp_path):
+    graph = Graph.from_edges([(i, i + 1) for i in range(8)], labels=list("abcdefghi"))
+    best = diffuco.solve(graph, "mis", method="highs")
+    write_solution(tmp_path / "best.sol", best.to_dict())
+
+    class Nothing(type(get_method("greedy"))):
+        name = "nothing"
+
+        def search(self, problem, graph, seed, deadline):
+            return np.zeros(graph.num_nodes, dtype=bool)
+
+    for start in (best, best.nodes, best.chosen, tmp_path / "best.sol", str(tmp_path / "best.sol")):
+        solution = diffuco.solve(graph, "mis", method=Nothing(), start=start, device="cpu")
+        assert (solution.objective, solution.found_by, solution.seed) == (5, "start", 0)
+    assert diffuco.solve([graph, graph], "mis", method=Nothing(), start=[best, []])[0].objective == 5
+
+
+def test_the_bound_of_the_method_is_kept_with_a_better_start():
+    graph = get_dataset("rb-small").graph("test", 2)
+    best = diffuco.solve(graph, "mis", method="cp-sat")
+    solution = diffuco.solve(graph, "mis", method="highs", time_limit_s=1.0, start=best, device="cpu")
+    assert solution.objective == best.objective <= solution.bound
+
+
+@pytest.mark.parametrize(
+    ("start", "complaint"),
+    [
+        ("nowhere.sol", "every graph needs a start of its own; give a list of 2 solutions"),
+        ([[0]], "give a list of 2 solutions"),
+        ([[0], [9]], "the graph has no node 9"),
+    ],
+)
+def test_starts_that_do_not_fit_are_refused_before_any_work(monkeypatch, start, complaint):
+    monkeypatch.setattr(type(get_method("greedy")), "solve", None)
+    with pytest.raises(InputError, match=complaint):
+        diffuco.solve([CYCLE, CYCLE], "mis", method="greedy", start=start)

@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 
 import diffuco
+from diffuco.evaluation import reference_solvers
 from diffuco.evaluation.reference_solvers import NUM_CUT_RUNS, solve_reference
 from diffuco.evaluation.reference_store import Reference
 from diffuco.evaluation.references import find_references
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph
-from diffuco.methods import get_method, reference_solvers, sdp
+from diffuco.methods import get_method, sdp
+from diffuco.methods.cp_sat import CpSat
 from diffuco.methods.exact import ExactResult
-from diffuco.methods.highs import solve_highs
+from diffuco.methods.highs import Highs
 from diffuco.problems import get_problem
 
 
@@ -90,17 +92,17 @@ def left_open(monkeypatch):
     """CP-SAT finds one node, and no independent set is larger than the bound of that name."""
     bound = {"bound": 9.0}
 
-    def solve(problem, graph, time_limit_s, workers):
+    def prove(self, problem, graph, *, time_limit_s, seed=0):
         return ExactResult(1.0, bound["bound"], False, np.arange(graph.num_nodes) == 0, time_limit_s)
 
-    monkeypatch.setattr(reference_solvers, "solve_exact", solve)
+    monkeypatch.setattr(CpSat, "prove", prove)
     return bound
 
 
 @pytest.mark.parametrize(("bound", "proven"), [(9.0, False), (2.0, True)])
 def test_heuristics_search_what_is_left_open_and_prove_it_at_the_bound(monkeypatch, left_open, bound, proven):
     left_open["bound"] = bound
-    monkeypatch.setattr(reference_solvers, "HEURISTICS", {"mis": ("anneal",)})
+    monkeypatch.setattr(reference_solvers, "HEURISTICS", ("anneal",))
     monkeypatch.setattr(reference_solvers, "_version", lambda solver: solver)
     five_cycle = Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)])
     known = solve_reference("mis", five_cycle, 0.2)
@@ -137,13 +139,13 @@ def test_weighted_cliques_that_are_left_open_are_annealed(left_open):
 def test_highs_proves_or_bounds(problem):
     graph = get_dataset("rb-small").graph("test", 2) if problem == "mis" else get_dataset("ba-small").graph("test", 0)
     optimum = {"mis": 22, "mds": 27}[problem]  # as shipped
-    stopped = solve_highs(problem, graph, 1e-3)
+    stopped = Highs().prove(get_problem(problem), graph, time_limit_s=1e-3)
     assert not stopped.proven
     assert get_problem(problem).check(graph, stopped.chosen).feasible
     low, high = sorted([stopped.objective, stopped.bound])
     assert low <= optimum <= high
     tiny = get_dataset("ba-tiny").graph("test", 0)
-    solved = solve_highs(problem, tiny, 60.0)
+    solved = Highs().prove(get_problem(problem), tiny, time_limit_s=60.0)
     assert solved.proven
     assert solved.objective == solved.bound == {"mis": 12, "mds": 5}[problem]
 
@@ -158,7 +160,7 @@ def test_large_dominating_sets_are_left_to_highs(monkeypatch):
 def test_whole_bounds_are_rounded_inwards_with_some_care():
     def bound(problem: str, value: float) -> float:
         known = reference_solvers.Reference(50.0, value, False, "highs", "1", 60.0, 1.0)
-        return reference_solvers._whole(problem, Graph.from_edges([(0, 1)]), known).bound
+        return reference_solvers._whole(get_problem(problem), Graph.from_edges([(0, 1)]), known).bound
 
     assert [bound("mds", value) for value in (41.2, 42.0 + 1e-9, 42.0 - 1e-9)] == [42, 42, 42]
     assert [bound("max-cut", value) for value in (61.2, 61.0 - 1e-9, 61.0 + 1e-9)] == [61, 61, 61]
@@ -181,5 +183,5 @@ def test_references_of_graphs_with_node_weights(problem):
 def test_a_bound_of_fractional_node_weights_is_not_rounded():
     graph = Graph.from_edges([(0, 1), (1, 2)], node_weights=[0.5, 1.25, 0.5])
     found = Reference(2.0, 0.9, False, "highs", "1", 1.0, 1.0)
-    assert reference_solvers._whole("mds", graph, found).bound == 0.9
-    assert reference_solvers._whole("mds", replace(graph, node_weights=None), found).bound == 1.0
+    assert reference_solvers._whole(get_problem("mds"), graph, found).bound == 0.9
+    assert reference_solvers._whole(get_problem("mds"), replace(graph, node_weights=None), found).bound == 1.0

@@ -6,11 +6,12 @@ import pytest
 
 from diffuco.evaluation import reference_store, references
 from diffuco.evaluation.reference_store import COLUMNS, Reference, Row, key_of, read_rows, write_rows
-from diffuco.evaluation.references import complement, find_references
+from diffuco.evaluation.references import complement, find_references, stored_references
 from diffuco.foundation.errors import GraphWarning, InputError
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph
-from diffuco.problems import all_problems
+from diffuco.methods.clique import CliqueSearch
+from diffuco.problems import MaximumIndependentSet, all_problems, get_problem
 
 PACKAGED = sorted(reference_store.FOLDER.glob("*.csv"))
 PROVEN = Reference(7.0, 7.0, True, "cp-sat", "9.15", 60.0, 0.25)
@@ -42,6 +43,12 @@ def solved(monkeypatch):
 
     monkeypatch.setattr(references, "solve_reference", solve)
     return names
+
+
+def best_clique(graph: Graph) -> float:
+    result = CliqueSearch().prove(get_problem("max-clique"), graph, time_limit_s=60)
+    assert result.proven
+    return result.objective
 
 
 def cache_files(tmp_path, problem="mis"):
@@ -112,6 +119,26 @@ def test_a_graph_is_known_by_its_edges_not_by_its_name(graphs, solved):
     find_references("mis", [graph])
     find_references("mis", [Graph.from_edges(graph.edges[::-1], graph.num_nodes, name="other"), graph])
     assert solved == [graph.name]
+
+
+def test_problems_of_ones_own_are_searched_and_never_taken_from_disk(tmp_path, graphs, monkeypatch):
+    class Own(MaximumIndependentSet):
+        """The same name, maybe another meaning."""
+
+    write_rows(tmp_path / "shipped" / "any-mis.csv", [Row(0, key_of(graphs[0].digest), PROVEN)])
+    solved = []
+
+    def solve(problem: Own, graph: Graph, time_limit_s: float) -> Reference:
+        solved.append(problem)
+        return PROVEN._replace(objective=5.0, bound=5.0)
+
+    monkeypatch.setattr(references, "solve_reference", solve)
+    for _ in range(2):
+        assert find_references(Own(), graphs[:1])[0].objective == 5
+    assert solved == [Own(), Own()]
+    assert cache_files(tmp_path) == []
+    assert stored_references(Own(), graphs[:1]) == [None]
+    assert stored_references("mis", graphs[:1]) == [PROVEN]
 
 
 def test_equal_graphs_are_solved_once_and_listed_each(tmp_path, graphs, solved):

@@ -13,7 +13,16 @@ from diffuco.graphs.graph import Graph
 from diffuco.inference.refinement import Schedule, anneal, refine, weight_scale
 from diffuco.ops import numba_anneal, torch_anneal
 from diffuco.problems import all_problems, get_problem
-from test_decoding import collect, every_problem, random_graph, seeded, small_graphs, with_node_weights
+from test_decoding import (
+    collect,
+    every_problem,
+    random_graph,
+    seeded,
+    small_graphs,
+    with_energy_only,
+    with_node_weights,
+    without_node_weights,
+)
 
 SCHEDULES = [Schedule(1, 0.3), Schedule(7, 0.05), Schedule(5, 3.0)]
 
@@ -76,6 +85,33 @@ def test_annealing_finds_the_optimum_of_small_graphs(problem):
     batch = SparseBatch.from_graphs([graph])
     everything = ((torch.arange(2**12) >> torch.arange(12)[:, None]) & 1).float()
     found = refine(problem, batch, states_for(batch, 16), Schedule(200, 1.0))
+    optimum = problem.energy(batch, everything).min()
+    assert float(problem.energy(batch, found).min()) == pytest.approx(float(optimum), abs=1e-4)
+
+
+@every_problem
+@pytest.mark.parametrize("kind", [SparseBatch, DenseBatch])
+def test_a_problem_that_states_only_an_energy_is_refined_too(problem, kind):
+    graphs = small_graphs()
+    if problem.name != "qubo":
+        graphs = [with_node_weights(graph) if graph.node_weights is not None else graph for graph in graphs]
+    problem, batch = with_energy_only(problem), kind.from_graphs(graphs)
+    start = states_for(batch, 4).nan_to_num()
+    annealed, again, other = (anneal(problem, batch, start, Schedule(3, 0.3), seed=seed) for seed in (1, 1, 2))
+    assert torch.equal(annealed, again)
+    assert not torch.equal(annealed, other)
+    assert ((annealed == 0) | (annealed == 1)).all()
+    assert (problem.energy(batch, annealed) <= problem.energy(batch, start) + 1e-4).all()
+    refined = refine(problem, batch, start, Schedule(3, 0.3), seed=1)
+    assert (problem.energy(batch, refined) <= problem.energy(batch, annealed) + 1e-4).all()
+    assert (problem.violations(batch, refined) < 0.5).all()
+
+
+@every_problem
+def test_annealing_by_the_energy_alone_finds_the_optimum_of_small_graphs(problem):
+    batch = SparseBatch.from_graphs([without_node_weights(random_graph(10, 0.3, seed=8))])
+    everything = ((torch.arange(2**10) >> torch.arange(10)[:, None]) & 1).float()
+    found = refine(with_energy_only(problem), batch, states_for(batch, 16), Schedule(60, 1.0))
     optimum = problem.energy(batch, everything).min()
     assert float(problem.energy(batch, found).min()) == pytest.approx(float(optimum), abs=1e-4)
 

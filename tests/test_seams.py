@@ -235,7 +235,7 @@ def test_a_run_starts_from_a_network_of_its_own_kind(finished, tmp_path):
     assert torch.equal(nn.utils.parameters_to_vector(start.parameters()), parameters(finished))
     with pytest.raises(InputError, match="'tiny', not 'gnn'"):
         choose_parts(replace(CONFIG, start_from=path))
-    with pytest.raises(InputError, match="another number of steps"):
+    with pytest.raises(InputError, match="cannot change its number of steps"):
         choose_parts(replace(CONFIG, start_from=path, num_steps=4), network=Tiny)
     assert train(replace(CONFIG, start_from=path), tmp_path, **OUTSIDE, progress=False)["finished"]
 
@@ -243,7 +243,7 @@ def test_a_run_starts_from_a_network_of_its_own_kind(finished, tmp_path):
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        ({"noise": Constant(3)}, "a noise over 3 steps for a run of 2"),
+        ({"noise": Constant(3)}, "the noise has 3 steps, the run has 2"),
         ({"noise": "loud"}, "unknown noise 'loud'; choose one of annealed"),
         ({"objective": "none"}, "unknown objective 'none'; choose one of joint-bound"),
         ({"network": "none"}, "unknown network 'none'; choose one of gnn"),
@@ -339,7 +339,7 @@ def test_engines_serve_the_gnn_alone():
     for network in (Tiny(Tiny.Config(2)), Odd(GnnConfig(num_steps=2, num_layers=1))):
         assert [pick_engine(name, network, gpu) for name in ("auto", "reference")] == ["reference"] * 2
         for name in ("fused", "compiled"):
-            with pytest.raises(InputError, match=f"engine '{name}' computes the network 'gnn' only"):
+            with pytest.raises(InputError, match=f"engine '{name}' computes only the network 'gnn'"):
                 pick_engine(name, network, gpu)
     assert pick_engine("auto", Gnn(GnnConfig(num_steps=2)), cpu) == "reference"
 

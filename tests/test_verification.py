@@ -1,12 +1,18 @@
 """The verifier against the definitions, spelled out with sets, for every subset of the nodes of small graphs."""
 
 import itertools
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
+import diffuco
+from diffuco.foundation.errors import InputError
+from diffuco.graphs.formats import write_graph
 from diffuco.graphs.graph import Graph
 from diffuco.problems import all_problems, get_problem
+from diffuco.solution.files import write_solution
 
 PROBLEMS = [problem.name for problem in all_problems()]
 
@@ -66,3 +72,59 @@ def test_verdict_is_the_definition_for_every_subset(problem, graph):
 def test_no_check_for_an_unknown_problem():
     with pytest.raises(ValueError, match="unknown problem"):
         get_problem("sudoku").check(Graph.from_edges([(0, 1)]), np.zeros(2, dtype=np.bool_))
+
+
+NAMED = Graph.from_edges([(0, 1), (1, 2)], labels=["anna", "ben", "carl"])
+
+
+@pytest.mark.parametrize("suffix", [".sol", ".json"])
+def test_check_takes_a_solution_of_any_kind(tmp_path, suffix):
+    solution = diffuco.solve(NAMED, "mis", method="greedy")
+    path = tmp_path / f"anna{suffix}"
+    write_solution(path, solution.to_dict())
+    mask = np.array([True, False, True])
+    kinds = [solution, ["carl", "anna"], {"anna", "carl"}, mask, mask.tolist(), path, str(path)]
+    for chosen in kinds:
+        assert diffuco.check(NAMED, "mis", chosen) == (2.0, 0)
+    assert diffuco.check(NAMED, "mis", ["anna", "ben"]) == (2.0, 1)
+    assert diffuco.check(NAMED, "mis", []) == (0.0, 0)
+    assert not diffuco.check(NAMED, "mvc", []).feasible
+
+
+def test_check_takes_graphs_and_problems_of_any_kind(tmp_path):
+    write_graph(Graph.from_edges([(0, 1), (1, 2)]), tmp_path / "path.clq")
+    assert diffuco.check(tmp_path / "path.clq", "mis", [1, 3]).objective == 2
+    assert diffuco.check(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]), get_problem("mds"), [1]) == (1.0, 0)
+    assert diffuco.check(np.array([[-1, 2], [0, -3]]), "qubo", [0, 1]) == (-2.0, 0)
+
+
+@pytest.mark.parametrize(
+    ("solution", "complaint"),
+    [
+        (["dora"], "the graph has no node 'dora'; give labels of nodes or a boolean mask"),
+        ([["anna", "carl"]], r"the graph has no node \['anna', 'carl'\]"),
+        (0, "the graph has no node 0"),
+        (np.array([True, False]), r"a mask of shape \(2,\); expected an entry for each of 3 nodes"),
+        ([True, False, True, True], r"a mask of shape \(4,\); expected an entry for each of 3 nodes"),
+        ("nowhere.sol", "nowhere.sol: there is no such file"),
+    ],
+)
+def test_check_refuses_what_is_no_solution_of_the_graph(solution, complaint):
+    with pytest.raises(InputError, match=complaint):
+        diffuco.check(NAMED, "mis", solution)
+
+
+def test_check_refuses_a_solution_of_another_graph(tmp_path):
+    other = diffuco.solve([(0, 1)], "mis", method="greedy")
+    with pytest.raises(InputError, match="a mask of shape"):
+        diffuco.check(NAMED, "mis", other)
+    write_solution(tmp_path / "other.sol", other.to_dict())
+    with pytest.raises(InputError, match="do the two files belong together"):
+        diffuco.check(NAMED, "mis", tmp_path / "other.sol")
+    with pytest.raises(InputError, match="did you mean 'mis'"):
+        diffuco.check(NAMED, "miss", ["anna"])
+
+
+def test_a_check_needs_no_torch():
+    code = "import sys, diffuco; diffuco.check([(0, 1)], 'mis', [0]); print('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"

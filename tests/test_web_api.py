@@ -147,7 +147,7 @@ def test_a_named_format_is_taken_whatever_the_name_says(client, name):
     [
         ({"name": "house.data"}, "house.data: the name does not tell the format; choose it from dimacs, pace, metis, "),
         ({"name": ""}, "the name does not tell the format"),
-        ({"name": "house.npz"}, "a graph in npz is not one text; convert the file"),
+        ({"name": "house.npz"}, "the format npz cannot be given as text; convert the file"),
         ({"format": "npz"}, "no format 'npz'; choose one of dimacs, pace, metis, "),
         ({"format": "xyz"}, "no format 'xyz'; choose one of dimacs, pace, metis, "),
         ({"format": ""}, "no format ''; choose one of dimacs"),

@@ -26,10 +26,10 @@ RED, BLUE, GREY, INK = "#d1495b", "#9fb4c7", "#5b6b7a", "#22303c"
 
 
 def plot_solution(solution: Solution, path: str | Path) -> None:
-    """Draw a solution to a file in the format of its suffix.
+    """Draw a solution to a file; its suffix decides the format.
 
-    Chosen nodes are red. Edges that make the solution what it is are drawn strong: those of a cut, inside a clique, or
-    from a dominating set. A large graph is drawn as its adjacency matrix, chosen nodes first.
+    Chosen nodes are red. The edges that matter are drawn in bold: the edges of a cut, inside a clique, or from a
+    dominating set. A large graph is drawn as its adjacency matrix, with the chosen nodes first.
     """
     figure_class = check_plot_path(path)
     graph = solution.graph
@@ -46,7 +46,7 @@ def plot_solution(solution: Solution, path: str | Path) -> None:
 
 
 def check_plot_path(path: str | Path) -> Any:
-    """Matplotlib's Figure class, which needs no display; InputError where the file could not be drawn."""
+    """Matplotlib's Figure class, which needs no display; raises InputError if the file could not be drawn."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -67,7 +67,7 @@ def save_figure(figure: "Figure", path: str | Path, *, dpi: int = 160) -> None:
 
 
 def spring_layout(graph: Graph, *, iterations: int = 80, seed: int = 0) -> NDArray[np.float64]:
-    """Positions [num_nodes, 2] where edges pull and all pairs push (Fruchterman and Reingold), in the unit disc."""
+    """Positions [num_nodes, 2] in the unit disc; edges attract and all pairs repel (Fruchterman and Reingold)."""
     rng = np.random.default_rng(seed)
     num_nodes = graph.num_nodes
     places = rng.uniform(-1, 1, (num_nodes, 2))
@@ -75,7 +75,7 @@ def spring_layout(graph: Graph, *, iterations: int = 80, seed: int = 0) -> NDArr
         return np.zeros((num_nodes, 2))
     spacing = 1 / np.sqrt(num_nodes)
     u, v = graph.edges.T
-    # Dense graphs would collapse: an edge of two busy nodes pulls less.
+    # An edge between two nodes of high degree pulls less, because dense graphs would collapse otherwise.
     strength = 1 / np.sqrt(np.maximum(1, np.minimum(graph.degrees[u], graph.degrees[v])))
     for step in 0.2 * (1 - np.arange(iterations) / iterations):
         push = _push(places, spacing)
@@ -92,7 +92,7 @@ def spring_layout(graph: Graph, *, iterations: int = 80, seed: int = 0) -> NDArr
 
 
 def _push(places: NDArray[np.float64], spacing: float) -> NDArray[np.float64]:
-    """Sum over the other nodes of offset / distance^2, by matrix products: no [N, N, 2] array is made."""
+    """Sum over the other nodes of offset / distance^2; matrix products avoid an array [N, N, 2]."""
     squares = (places**2).sum(axis=1)
     inverse = squares[:, None] + squares[None, :] - 2 * places @ places.T
     np.maximum(inverse, 1e-6, out=inverse)
@@ -122,7 +122,7 @@ def _draw_nodes_and_edges(axes: "Axes", solution: Solution) -> None:
 
 
 def _strong_edges(solution: Solution) -> NDArray[np.bool_]:
-    """The edges that show what the solution is: cut, inside the clique, dominating, or violated. [E]."""
+    """The edges to draw in bold: cut, inside the clique, dominating, or violated. [E]."""
     num_chosen_ends = solution.chosen[solution.graph.edges].sum(axis=1)
     wanted = solution.problem.marked_ends
     strong: NDArray[np.bool_] = num_chosen_ends == wanted
@@ -154,7 +154,7 @@ def _title(solution: Solution) -> str:
 
 
 def plot_comparisons(records: Sequence[dict[str, Any]], path: str | Path) -> None:
-    """Draw records of `diffuco compare`, a panel each: the gap of every method against the time it took."""
+    """Draw one panel per record of `diffuco compare`: the gap of every method against the time it took."""
     new_figure = check_plot_path(path)
     num_columns = min(2, len(records))
     num_rows = -(-len(records) // num_columns)
@@ -180,7 +180,7 @@ def _draw_comparison(figure: "Figure", axes: "Axes", record: dict[str, Any]) -> 
     axes.set_yscale("symlog", linthresh=0.1)
     if all(run["gap"] >= 0 for run in record["runs"]):  # the best known can be beaten
         axes.set_ylim(bottom=0)
-    axes.set_xlabel("seconds a graph", color=INK)
+    axes.set_xlabel("seconds per graph", color=INK)
     axes.set_ylabel("mean gap to the reference, %", color=INK)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(lambda value, _: f"{value:g}")
@@ -195,7 +195,7 @@ def _draw_comparison(figure: "Figure", axes: "Axes", record: dict[str, Any]) -> 
 
 
 def _move_apart(figure: "Figure", labels: "Sequence[Annotation]") -> None:
-    """Lift each label until it covers none before it."""
+    """Move each label up until it overlaps none of the labels before it."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     renderer = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]

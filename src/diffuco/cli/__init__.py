@@ -30,7 +30,7 @@ COMMANDS = {
     "evaluate": "Measure a model or another method.",
     "compare": "Compare methods at equal time.",
     "reference": "Find the optima of a dataset's test graphs.",
-    "generate": "Write graphs of a dataset to files.",
+    "generate": "Write the graphs of a dataset to files.",
     "check": "Verify a solution independently of the solver.",
     "serve": "Watch and solve in the browser, or over HTTP.",
     "models": "List the models that ship with diffuco.",

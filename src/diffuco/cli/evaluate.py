@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from diffuco.graphs.collection import Collection
     from diffuco.graphs.datasets import Dataset
     from diffuco.graphs.graph import Graph
+    from diffuco.model.checkpoint import Checkpoint
 
 
 REFERENCE_HELP = (
@@ -87,16 +88,21 @@ def evaluate(
     """
     if output:
         make_folder(output.absolute().parent)
-    target = _target(model, method, problem)
-    settings: dict[str, Any] = {"model": model, "method": method, "time_limit_s": time_limit, "seed": seed}
-    settings |= {"device": device}
-    if model is not None:
+    loaded = None if model is None else diffuco.load_model(model)
+    target = _target(loaded, method, problem)
+    settings: dict[str, Any] = {"time_limit_s": time_limit, "seed": seed, "device": device}
+    if loaded is not None:
+        if time_limit is not None:
+            raise InputError("--time-limit is for --method; the samples of a model are measured without one")
         refined = options.num_sweeps("none" if refine is None else refine)
         given = {"samples": samples, "step_factor": step_factor, "decode": decode and decode.value}
         given |= {"token_size": token_size}
-        settings |= {"refine": refined} | {name: value for name, value in given.items() if value is not None}
+        settings |= {"model": loaded, "refine": refined} | {k: v for k, v in given.items() if v is not None}
     elif any(option is not None for option in (samples, step_factor, decode, token_size, refine)):
         raise InputError("--samples, --step-factor, --decode, --token-size and --refine are for models, not --method")
+    else:
+        settings["method"] = method
+    diffuco.solve([], target, **settings)  # refuses what cannot be meant before any graph is made
     source = _source(dataset, own_graphs)
     graphs = source.graphs(split, count, progress=shows_progress())
     if not graphs:
@@ -115,14 +121,14 @@ def evaluate(
         )
     record: dict[str, Any] = {"dataset": source.name, "split": split} | measured.to_dict()
     if references is not None:
-        minutes = None if model is None else diffuco.load_model(model).card.get("minutes")
+        minutes = None if loaded is None else loaded.card.get("minutes")
         record["reference"] |= _about_references(references, record["seconds"], minutes)
     if output:
         _write(output, record)
     print_json(record) if as_json else print_result(table(record))
 
 
-def _target(model: str | None, method: str | None, problem: str | None) -> str:
+def _target(model: "Checkpoint | None", method: str | None, problem: str | None) -> str:
     """The problem to solve: the one named or the model's own."""
     if (model is None) == (method is None):
         raise InputError("nothing to evaluate, or two things; give either --model or --method")
@@ -130,10 +136,9 @@ def _target(model: str | None, method: str | None, problem: str | None) -> str:
         if problem is None:
             raise InputError("--method needs --problem, which a model would bring along")
         return problem
-    own = diffuco.load_model(model).problem
-    if problem not in (None, own):
-        raise InputError(f"model '{model}' was trained for {own}, not {problem}; choose another model")
-    return own
+    if problem not in (None, model.problem):
+        raise InputError(f"model '{model.name}' was trained for {model.problem}, not {problem}; choose another model")
+    return model.problem
 
 
 def _source(dataset: str | None, own_graphs: Path | None) -> "Dataset | Collection":

@@ -72,8 +72,10 @@ def solve(
     QUBO; a problem says which it ignores. Every answer is checked independently of what found it; it is optimal only
     where that is said.
     """
+    if refine == "auto" and method not in ("auto", "diffuco"):
+        raise InputError(f"refine is for models and excludes the method {method}; give one of the two")
     settings: dict[str, Any] = {
-        "method": "diffuco" if refine == "auto" and method == "auto" else method,
+        "method": "diffuco" if refine == "auto" else method,
         "model": None if model is None else diffuco.load_model(model),
         "time_limit_s": time_limit,
         "samples": samples,

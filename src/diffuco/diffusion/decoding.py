@@ -1,10 +1,11 @@
 """Conditional Expectation: states never worse than the probabilities they come from (Sec. 4.1, CE and CE-ST_k).
 
-Nodes are decided in the order of falling probability (ties: the lower node first), `token_size` at a time. Each token
-gets the configuration with the lowest expected energy given all decisions so far; of those within `TIE` of it (in the
-unit of the energy's form), the lowest one, where bit j is the state of the token's j-th node.
+Nodes are decided in order of falling probability, `token_size` at a time; of equal nodes, the lower one comes first.
+Each token gets the configuration with the lowest expected energy given all decisions so far. Among configurations
+within `TIE` of it (in the unit of the energy's form), the lowest one wins, where bit j is the state of the token's j-th
+node.
 
-This is the paper's wording; `inference.decoding` finds the same states in time proportional to the edges.
+This follows the paper's text; `inference.decoding` finds the same states in time proportional to the edges.
 
 Legend: B graphs, N rows of all graphs, S samples per graph, k nodes per token.
 """
@@ -23,7 +24,7 @@ MAX_TOKEN_SIZE = 16
 def conditional_expectation_by_energy(problem: Problem, batch: Batch, probs: Tensor, token_size: int = 1) -> Tensor:
     """Decode probabilities to states in {0, 1} by the energy of every configuration. Slow. [N, S] -> [N, S].
 
-    The oracle of the fast decoders, and what serves a problem that states nothing but its energy.
+    Tests compare the fast decoders with this, and it decodes for problems that define only their energy.
 
     >>> from diffuco.graphs.batch import make_batch
     >>> from diffuco.graphs.graph import Graph
@@ -40,7 +41,7 @@ def conditional_expectation_by_energy(problem: Problem, batch: Batch, probs: Ten
     values = without_padding(batch, probs.double())
     orders = [part.argsort(dim=0, descending=True, stable=True) for part in batch.split(probs)]
     for first in range(0, max((len(order) for order in orders), default=0), token_size):
-        # A graph's energy is its own, so all graphs take this step at once; configurations of short tokens repeat.
+        # Graphs have independent energies, so all take this step at once; configurations of short tokens repeat.
         tokens = [order[first : first + token_size] for order in orders]
         options = _with_tokens(batch, values, tokens, 2**token_size)  # [N, 2^k, S]
         energies = problem.energy(batch, options.flatten(1)).view(batch.num_graphs, -1, num_samples)
@@ -62,19 +63,19 @@ def _with_tokens(batch: Batch, values: Tensor, tokens: list[Tensor], num_configu
 
 
 def check_probabilities(batch: Batch, probs: Tensor, token_size: int) -> None:
-    """Refuse what cannot be decoded."""
+    """Refuse probabilities and token sizes that cannot be decoded."""
     if not 1 <= token_size <= MAX_TOKEN_SIZE:
         raise InputError(
-            f"token size {token_size}; give 1 to {MAX_TOKEN_SIZE}, as a token of k nodes has 2^k configurations"
+            f"token size {token_size}; give 1 to {MAX_TOKEN_SIZE}, because a token of k nodes has 2^k configurations"
         )
     if probs.dim() != 2 or len(probs) != batch.num_rows:
         shape = tuple(probs.shape)
-        raise InputError(f"probabilities of shape {shape}; expected [N, S] with the batch's N = {batch.num_rows} rows")
+        raise InputError(f"the probabilities have shape {shape}; expected [N, S] with N = {batch.num_rows} rows")
     inside = without_padding(batch, probs)
     if not bool(((inside >= 0) & (inside <= 1)).all()):
-        raise InputError("probabilities that are NaN or outside 0..1; check the values that the model computed")
+        raise InputError("some probabilities are NaN or outside 0..1; check the values that the model computed")
 
 
 def without_padding(batch: Batch, values: Tensor) -> Tensor:
-    """Padding rows set to 0, whatever they held. [N, S] -> [N, S]."""
+    """The values with padding rows set to 0. [N, S] -> [N, S]."""
     return values.where(batch.mask[:, None], 0.0) if isinstance(batch, DenseBatch) else values

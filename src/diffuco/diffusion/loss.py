@@ -4,12 +4,13 @@ temperature * KL(q(X_0:T) || p(X_0:T)) is a sum of one cost per reverse step, ea
 
     cost_t = -temperature * S(q(. | X_t)) - temperature * E[log p(X_t | X_{t-1})] + [t = 1] E[H(X_0)]
 
-The states of a path are constants for the gradient, so with the later costs known
+The gradient treats the states of a path as constants, so once the later costs are known,
 
     gradient = E[ sum_t  grad cost_t + (sum of costs after t - baseline) * grad log q(X_{t-1} | X_t) ]
 
-and the steps do not depend on each other: roll out once, then differentiate all steps at once or, computing the network
-again from the states of the path, some at a time, so that memory does not grow with the number of steps.
+and the steps do not depend on each other. So we roll out once and then differentiate all steps at once. Alternatively,
+we differentiate some at a time, computing the network again from the states of the path, so that memory does not grow
+with the number of steps.
 
 Legend: B graphs, N rows, S samples, C steps of one chunk.
 """
@@ -45,7 +46,7 @@ class StepCost(NamedTuple):
 
 
 def step_cost(problem: Problem, noise: Noise, batch: Batch, steps: Steps, temperature: Temperature) -> StepCost:
-    """The cost of reverse steps given their X_t, each [B, C * S]."""
+    """The cost of reverse steps given their X_t; each term is [B, C * S]."""
     probs = steps.logits.sigmoid()
     energy = problem.energy(batch, probs)
     return StepCost(
@@ -56,7 +57,7 @@ def step_cost(problem: Problem, noise: Noise, batch: Batch, steps: Steps, temper
 
 
 def leave_one_out(values: Tensor) -> Tensor:
-    """Each sample's value minus the mean of the graph's other samples; the mean over all would bias the gradient.
+    """Each sample's value minus the mean of the graph's other samples; the mean of all samples would bias the gradient.
 
     [..., S] -> [..., S].
 
@@ -70,7 +71,7 @@ def leave_one_out(values: Tensor) -> Tensor:
 
 
 def surrogate(batch: Batch, steps: Steps, cost: Tensor, advantages: Tensor) -> Tensor:
-    """Per graph, the function of the parameters whose gradient these steps contribute to the loss. [B].
+    """Per graph, a function of the parameters; its gradient is the part of the loss gradient due to these steps. [B].
 
     `cost` is cost_t [B, C * S], and `advantages` [C, B, S] holds, per step, the later costs minus their baseline.
     """
@@ -93,9 +94,9 @@ def backward_joint_bound(
 ) -> StepCost:
     """Add the gradient of the loss to the denoiser's parameters; return the loss terms, averaged over the graphs.
 
-    `steps_per_chunk` bounds memory: so many steps are differentiated at once (None: all). The gradient is the same, but
-    then the network has to be computed again for every chunk.
-    `num_graphs` is what sums over graphs are divided by, where this batch is a part of a larger one.
+    `steps_per_chunk` limits memory: this many steps are differentiated at once (None: all). The gradient is the same,
+    but the network has to be computed again for every chunk. `num_graphs` is the number of graphs to divide by, if this
+    batch is a part of a larger one.
     """
     num_graphs = num_graphs or batch.num_graphs
     chunks = list(_chunks(noise.num_steps, steps_per_chunk or noise.num_steps))

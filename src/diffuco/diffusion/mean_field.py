@@ -1,6 +1,6 @@
 """A product of independent Bernoulli variables, given by logits: one reverse step q(X_{t-1} | X_t) (Sec. 4).
 
-Everything is written in logits, where entropy and log-probability stay finite for probabilities that round to 0 or 1.
+Everything is written in logits, so entropy and log-probability stay finite for probabilities that round to 0 or 1.
 """
 
 from torch import Tensor
@@ -23,5 +23,5 @@ def log_prob(logits: Tensor, x: Tensor) -> Tensor:
 
 
 def sample(logits: Tensor, uniform: Tensor) -> Tensor:
-    """Draw every variable with a uniform number in [0, 1): 1 with probability sigmoid(logit), else 0."""
+    """Draw every variable from a uniform number in [0, 1): 1 with probability sigmoid(logit), else 0."""
     return (uniform < logits.sigmoid()).to(logits.dtype)

@@ -14,15 +14,15 @@ from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import Batch
 
 Temperature = float | Tensor
-"""A number, or a tensor [] where it changes while the program stays recorded on a GPU."""
+"""A number, or a tensor [] if it changes between replays of a recording on a GPU."""
 
 
 @dataclass(frozen=True)
 class Noise(ABC):
-    """What the loss needs of a forward process over `num_steps` steps."""
+    """A forward process over `num_steps` steps, as the loss needs it."""
 
     name: ClassVar[str]
-    """What training configurations call it."""
+    """Its name in training configurations."""
 
     num_steps: int
     """T: diffusion steps."""
@@ -33,13 +33,13 @@ class Noise(ABC):
     ) -> Tensor:
         """-temperature * E[log p(X_t | X_{t-1})] over X_{t-1} ~ probs, without constants. [B, S].
 
-        `x` is the given X_t [N, S] and `energy` is E[H(X_{t-1})] [B, S], so that no noise computes it again.
+        `x` is the given X_t [N, S] and `energy` is E[H(X_{t-1})] [B, S], so that it is not computed again.
         """
 
 
 @dataclass(frozen=True)
 class CategoricalNoise(Noise):
-    """Every variable flips on its own with probability beta_t = 1 / (T - t + 2), whatever the problem."""
+    """Every variable flips independently with probability beta_t = 1 / (T - t + 2), for any problem."""
 
     name = "categorical"
 
@@ -58,7 +58,7 @@ class CategoricalNoise(Noise):
 
 @dataclass(frozen=True)
 class ExponentialNoise(CategoricalNoise):
-    """Categorical noise that starts almost silent: beta_t = 0.5 * 2^(-6 (1 - t/T))."""
+    """Categorical noise that starts almost at zero: beta_t = 0.5 * 2^(-6 (1 - t/T))."""
 
     name = "exponential"
 
@@ -71,7 +71,7 @@ class ExponentialNoise(CategoricalNoise):
 class AnnealedNoise(Noise):
     """Boltzmann distribution at rising temperature, p(X_t | X_{t-1}) ~ exp(-beta_t H(X_t) / temperature).
 
-    The temperature cancels, so that this term guides intermediate steps even when the temperature has reached 0.
+    The temperature cancels, so this term guides intermediate steps even when the temperature has reached 0.
     """
 
     name = "annealed"
@@ -85,7 +85,7 @@ class AnnealedNoise(Noise):
     ) -> Tensor:
         """beta_{t-1} E[H(X_{t-1})]: given X_t, the factor of the path that step t decides is p(X_{t-1}). [B, S].
 
-        Nothing at t = 1: X_0 has no noise term, its energy enters the loss itself.
+        It is zero at t = 1: X_0 has no noise term, and its energy is part of the loss itself.
         """
         weight = self.energy_weight(step.to(energy.dtype) - 1)
         return torch.where(step > 1, weight, 0.0) * energy
@@ -95,7 +95,7 @@ NOISES: dict[str, type[Noise]] = {noise.name: noise for noise in (AnnealedNoise,
 
 
 def make_noise(noise: str | type[Noise] | Noise, num_steps: int) -> Noise:
-    """The noise distribution of this name, of this class, or this very one, which must have as many steps.
+    """The noise distribution of this name or class with `num_steps` steps, or this object, which must have as many.
 
     >>> make_noise("annealed", 3).energy_weight(torch.tensor([0, 1, 3])).tolist()
     [1.0, 0.6666666269302368, 0.0]
@@ -106,5 +106,5 @@ def make_noise(noise: str | type[Noise] | Noise, num_steps: int) -> Noise:
         noise = NOISES[noise]
     made = noise(num_steps) if isinstance(noise, type) else noise
     if made.num_steps != num_steps:
-        raise InputError(f"a noise over {made.num_steps} steps for a run of {num_steps}; give both the same num_steps")
+        raise InputError(f"the noise has {made.num_steps} steps, the run has {num_steps}; give both the same num_steps")
     return made

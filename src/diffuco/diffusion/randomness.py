@@ -1,4 +1,4 @@
-"""Where a reverse process takes its random numbers from.
+"""Sources of random numbers for a reverse process.
 
 Legend: B graphs of this batch, N rows, P padded nodes per graph.
 """
@@ -24,7 +24,7 @@ class RandomSource(Protocol):
 
 @dataclass(frozen=True)
 class RowRandom:
-    """Numbers drawn row by row, which is all that sampling needs."""
+    """Numbers drawn row by row; sampling needs no more."""
 
     generator: torch.Generator
 
@@ -39,19 +39,19 @@ class RowRandom:
 
 @dataclass(frozen=True)
 class SharedRandom:
-    """One draw for a whole training batch, of which each process takes the part of its own graphs.
+    """One draw for a whole training batch; each process takes the part for its own graphs.
 
-    So training does not depend on how many processes share the batch, nor on how they pad it. Drawing the others'
-    numbers too costs nothing beside the network.
+    So training depends neither on how many processes share the batch nor on how they pad it. Drawing the numbers of the
+    other processes too costs next to nothing compared with the network.
     """
 
     generator: torch.Generator
     num_graphs: int
     """Graphs of the whole batch, over all processes."""
     first_graph: int
-    """Position of this process's first graph in it."""
+    """Position of this process's first graph in the whole batch."""
     num_padded: int
-    """P: at least the nodes of the largest graph of the training set."""
+    """P: at least as many as the largest graph of the training set has nodes."""
 
     def uniform(self, batch: Batch, *columns: int) -> Tensor:
         """Uniform in [0, 1). [N, *columns]."""

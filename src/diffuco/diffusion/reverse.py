@@ -19,7 +19,7 @@ class Denoiser(Protocol):
 
     @property
     def num_random_features(self) -> int:
-        """R: random numbers each node gets at every step, to tell equal neighbourhoods apart."""
+        """R: random numbers that each node gets at every step, to tell equal neighbourhoods apart."""
 
     def __call__(self, batch: Batch, x: Tensor, step: Tensor, features: Tensor) -> Tensor:
         """Logits of q(X_{t-1} | X_t): states [N, S], steps t [S], random features [N, S, R] -> [N, S]."""
@@ -33,9 +33,9 @@ class ReverseStep(NamedTuple):
     x: Tensor
     """X_t [N, S]."""
     features: Tensor
-    """The random features the network saw [N, S, R]; with them the step can be computed again."""
+    """The random features that the network saw [N, S, R]; with them, the step can be computed again."""
     logits: Tensor
-    """Of q(X_{t-1} | X_t) [N, S]."""
+    """Logits of q(X_{t-1} | X_t) [N, S]."""
     next_x: Tensor
     """X_{t-1} [N, S]."""
 
@@ -48,7 +48,7 @@ class Steps(NamedTuple):
     x: Tensor
     """X_t [N, C * S]."""
     logits: Tensor
-    """Of q(X_{t-1} | X_t) [N, C * S]."""
+    """Logits of q(X_{t-1} | X_t) [N, C * S]."""
     next_x: Tensor
     """X_{t-1} [N, C * S]."""
 
@@ -65,14 +65,14 @@ class Steps(NamedTuple):
 
 
 def predict(denoiser: Denoiser, batch: Batch, x: Tensor, step: int, features: Tensor) -> Tensor:
-    """Logits of q(X_{t-1} | X_t) when all samples stand at the same step. [N, S] -> [N, S]."""
+    """Logits of q(X_{t-1} | X_t) when all samples are at the same step. [N, S] -> [N, S]."""
     return denoiser(batch, x, torch.full((x.shape[1],), step, device=x.device), features)
 
 
 def reverse_process(
     denoiser: Denoiser, batch: Batch, steps: Iterable[int], num_samples: int, random: RandomSource
 ) -> Iterator[ReverseStep]:
-    """Yield the reverse process along the given steps, which a longer evaluation may repeat."""
+    """Yield the reverse process along the given steps; a longer evaluation may repeat a step."""
     uniform = random.uniform(batch, num_samples)
     x = mean_field.sample(torch.zeros_like(uniform), uniform)
     for step in steps:

@@ -1,7 +1,7 @@
 """Drawing solutions: the reverse process with more steps than in training (App. C.2).
 
 With a step factor n, each of the T time steps is taken n times in a row, every time conditioned on the same t. The
-appendix also prints floor((t + 1) / n), which is this rule only for n = 2; its words hold here for every n.
+appendix also gives the formula floor((t + 1) / n), which is this rule only for n = 2; here its text holds for every n.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from diffuco.graphs.batch import Batch
 
 
 def evaluation_steps(num_steps: int, step_factor: int) -> list[int]:
-    """The time step t the network is told at each of the `step_factor * num_steps` steps.
+    """The time step t that the network gets at each of the `step_factor * num_steps` steps.
 
     >>> evaluation_steps(3, 2)
     [3, 3, 2, 2, 1, 1]

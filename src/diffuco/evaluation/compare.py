@@ -13,7 +13,7 @@ from diffuco.foundation.devices import pick_device
 from diffuco.graphs.graph import Graph
 from diffuco.methods import Method, Settings, check_method, get_method
 from diffuco.methods.model import kept_energy
-from diffuco.problems import Problem, get_problem
+from diffuco.problems import Problem, check_weights, get_problem
 
 TOLERANCE = 1e-5
 """Share of a reference by which single precision may make an energy that equals it look worse."""
@@ -53,6 +53,7 @@ def compare(
     chosen = [get_method(method) for method in methods]
     for method in chosen:
         check_method(method, known, min(budgets_s))
+    check_weights(known, graphs)
     for method in chosen:
         budgets: Sequence[float | None] = sorted(budgets_s) if method.time_limit != "ignored" else (None,)
         for some, budget_s in _warm_ups(graphs, budgets, place):

@@ -113,6 +113,10 @@ def evaluate(
     place = pick_device(device)
     if (model is None) == (method is None):
         raise InputError("nothing to evaluate, or two things; give either a model or a method")
+    if not graphs:
+        raise InputError("no graphs to evaluate on; give one or more")
+    if references is not None and len(references) != len(graphs):
+        raise InputError(f"{len(references)} references for {len(graphs)} graphs; give one for each")
     if method is not None:
         if problem is None:
             raise InputError("a method solves several problems; name the one to evaluate it on")
@@ -121,6 +125,8 @@ def evaluate(
         warms_up = isinstance(chosen, Annealer | ModelMethod)
     else:
         assert model is not None
+        if time_limit_s is not None:
+            raise InputError("the samples of a model are measured without a time limit; evaluate the method diffuco")
         options = SampleOptions(samples, step_factor, decode, token_size, refine)
         loaded = model if isinstance(model, Checkpoint) else load_model(model)
         known = get_problem(problem or loaded.problem)

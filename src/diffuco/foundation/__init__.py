@@ -1,1 +1,1 @@
-"""What every room stands on: errors, files, devices, words and where results come from."""
+"""Basics that every other package uses: errors, files, devices, wording and the provenance of results."""

@@ -1,4 +1,4 @@
-"""Where tensors live, and clocks that wait for them."""
+"""Choosing the device of tensors, and measuring time on it."""
 
 import time
 
@@ -8,7 +8,7 @@ from diffuco.foundation.errors import InputError
 
 
 def pick_device(name: str) -> torch.device:
-    """`auto` is the GPU where there is one, else the CPU.
+    """The device of this name; `auto` is the GPU if there is one, else the CPU.
 
     >>> pick_device("cpu")
     device(type='cpu')
@@ -24,12 +24,12 @@ def pick_device(name: str) -> torch.device:
 
 
 def now(device: torch.device) -> float:
-    """Seconds on a clock that waits for what a GPU still has to do."""
+    """Seconds on a clock that waits until a GPU has finished its work."""
     finish(device)
     return time.perf_counter()
 
 
 def finish(device: torch.device) -> None:
-    """Wait for a GPU, so that clocks tell the truth."""
+    """Wait until a GPU has finished its work, so that measured times are true."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)

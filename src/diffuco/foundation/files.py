@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, locks, and what JSON can hold."""
+"""Writing files completely or not at all, locking them, and converting values to what JSON can hold."""
 
 import hashlib
 import math
@@ -17,9 +17,9 @@ from diffuco.foundation.errors import InputError
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A stream that becomes the file `path`, safe on disk, when the block ends without error.
+    """A stream that becomes the file `path`, flushed to disk, when the block ends without error.
 
-    A reader, a crash or a second writer sees the old content or the new, never a part of it.
+    A reader, a crash or a second writer sees either the old content or the new, never a part of it.
     """
     target = Path(os.path.realpath(path))
     unfinished = target.with_name(f".{target.name}.{secrets.token_hex(4)}.unfinished")
@@ -34,9 +34,9 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def lock(path: Path) -> FileLock:
-    """A lock on a file or folder, held by this process until it is released; InputError if another one has it.
+    """Lock a file or folder for this process until it is released; raises InputError if another process holds it.
 
-    The lock is a file of the temporary folder, so that nothing is left beside the user's files.
+    The lock is a file in the temporary folder, so nothing is left next to the user's files.
     """
     folder = Path(tempfile.gettempdir()) / "diffuco-locks"
     folder.mkdir(exist_ok=True)
@@ -50,7 +50,7 @@ def lock(path: Path) -> FileLock:
 
 
 def finite(value: Any) -> Any:
-    """The value with None in place of infinity and NaN, which JSON does not have.
+    """The value with None instead of infinity and NaN, which JSON does not have.
 
     >>> finite({"gap": float("nan"), "sizes": [1, 2.5]})
     {'gap': None, 'sizes': [1, 2.5]}

@@ -6,7 +6,7 @@ from diffuco.foundation.errors import InputError
 
 
 def check_name(member: type, family: Mapping[str, type], noun: str) -> None:
-    """Refuse a class without a name of its own, as files could not tell it from the class that has the name.
+    """Refuse a class without a name of its own, because files could not tell it apart from the class with that name.
 
     >>> check_name(int, {"gnn": object}, "network")
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""What a measurement ran on: the hardware and the commit of the source."""
+"""The origin of a measurement: the hardware and the commit of the source."""
 
 import os
 import platform
@@ -22,7 +22,7 @@ def hardware(device: torch.device) -> str:
 
 @cache
 def source_commit() -> str:
-    """What DIFFUCO_COMMIT says, for copies without their history or inside another repository; else what git says."""
+    """The commit by DIFFUCO_COMMIT if set, for copies without history or inside another repository; else by git."""
     if given := os.environ.get("DIFFUCO_COMMIT"):
         return given
     command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]

@@ -1,8 +1,8 @@
-"""Numbers of things, as people read them."""
+"""Numbers in words for people to read."""
 
 
 def counted(number: int, noun: str) -> str:
-    """A number and its noun, which is in the plural unless there is exactly one.
+    """A number and its noun, which is plural unless there is exactly one.
 
     >>> counted(1, "graph"), counted(0, "repeated edge"), counted(1200, "process")
     ('1 graph', '0 repeated edges', '1,200 processes')
@@ -12,7 +12,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def with_error(value: float, error: float | None, unit: str = "") -> str:
-    """A mean and its standard error, with as many digits as it takes to see the error.
+    """A mean and its standard error, with enough digits to show the error.
 
     >>> with_error(19.5666, 0.0021), with_error(3.5, 0.05, " %"), with_error(20, 0), with_error(20, None)
     ('19.567 ± 0.002', '3.50 % ± 0.05 %', '20.00 ± 0.00', '20.00')

@@ -1,7 +1,7 @@
 """Files that keep generated graphs: written atomically, verified when read.
 
 A file is a line naming the format, the SHA-256 of the rest, and the graphs' arrays laid end to end as safetensors.
-Edges are stored as one count per lower node and one small integer per upper node, an eighth of their size in memory.
+Edges are stored as one count per lower node and one small integer per upper node, which takes an eighth of the memory.
 """
 
 import hashlib
@@ -34,9 +34,9 @@ def cache_directory() -> Path:
 
 
 def write_graphs(path: Path, graphs: Sequence[Graph]) -> None:
-    """Write a file that is either complete or not there; a directory that cannot be written is no error.
+    """Write the graphs to a file, completely or not at all; do nothing if the directory cannot be written.
 
-    Names and labels are not kept. Either all graphs have weights or none has.
+    Names and labels are not stored. Either all graphs have weights or none does.
     """
     payload = _encode(graphs)
     try:
@@ -49,7 +49,7 @@ def write_graphs(path: Path, graphs: Sequence[Graph]) -> None:
 
 
 def read_graphs(path: Path) -> list[Graph] | None:
-    """The graphs of a file; None if there is none or if it is damaged, which a `GraphWarning` reports."""
+    """The graphs of a file, or None if it is missing or damaged; a `GraphWarning` reports damage."""
     try:
         with path.open("rb") as file:
             header = file.read(len(FORMAT) + DIGEST_SIZE)
@@ -85,7 +85,7 @@ def _join(parts: list[NDArray[Any]], dtype: type[np.generic]) -> NDArray[Any]:
 
 
 def _decode(payload: bytes) -> list[Graph]:
-    """Graphs whose arrays are views of one array for all of them, which is faster than many small allocations."""
+    """Decode graphs as views of arrays that they share, which is faster than many small allocations."""
     arrays = safetensors.numpy.load(payload)
     num_nodes, num_edges = arrays["num_nodes"], arrays["num_edges"]
     node_ends, edge_ends = np.cumsum(num_nodes), np.cumsum(num_edges)

@@ -1,7 +1,7 @@
-"""A user's own graphs, in a training, a validation and a test part.
+"""A user's own graphs, split into a training, a validation and a test part.
 
-The content of a graph decides its part. So nothing has to be remembered to hold graphs back, equal graphs are never on
-both sides, and graphs that are added later leave the others where they are.
+The content of a graph decides its part. So no list of held-back graphs has to be kept, equal graphs always fall into
+the same part, and adding graphs later does not move the others.
 """
 
 import hashlib
@@ -20,18 +20,18 @@ TEST_PERCENT = 10
 
 @dataclass(frozen=True, eq=False)
 class Collection:
-    """Graphs that differ from each other and have edges, as `Collection.of` leaves them."""
+    """Distinct graphs that all have edges; build one with `Collection.of`."""
 
     name: str
     members: tuple[Graph, ...]
     num_repeated: int = 0
     """Graphs left out because they are equal to another."""
     num_edgeless: int = 0
-    """Graphs left out because nothing has to be decided in them."""
+    """Graphs left out because they have no edges, so there is nothing to decide in them."""
 
     @classmethod
     def of(cls, name: str, graphs: Sequence[Graph]) -> "Collection":
-        """The graphs without repetitions and without those that have no edge.
+        """Build a collection, leaving out repeated graphs and graphs without edges.
 
         >>> path, point = Graph.from_edges([(0, 1), (1, 2)]), Graph.from_edges([], num_nodes=1)
         >>> mine = Collection.of("mine", [path, point, path])
@@ -43,22 +43,25 @@ class Collection:
         return cls(name, distinct, len(with_edges) - len(distinct), len(graphs) - len(with_edges))
 
     def graphs(self, split: str, count: int | None = None, *, progress: bool = False) -> list[Graph]:
-        """The first `count` graphs of a part, all by default; `all` is every graph. They are there, so no progress."""
+        """The first `count` graphs of a part, all of them by default; the part `all` is every graph.
+
+        `progress` has no effect, because the graphs are already in memory.
+        """
         if split != "all" and split not in SPLITS:
             raise InputError(f"no split {split!r} of your own graphs; the splits are {', '.join(SPLITS)} and all")
         chosen = [graph for graph in self.members if split in ("all", split_of(graph))]
         if count is not None and not 0 <= count <= len(chosen):
-            raise InputError(f"{counted(count, 'graph')} asked of {self.name}/{split}; it has {len(chosen)}")
+            raise InputError(f"{counted(count, 'graph')} requested from {self.name}/{split}; it has {len(chosen)}")
         return chosen[:count]
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the set of graphs, whatever their order."""
+        """SHA-256 of the set of graphs, independent of their order."""
         return hashlib.sha256("".join(sorted(graph.digest for graph in self.members)).encode()).hexdigest()
 
 
 def split_of(graph: Graph) -> str:
-    """The part of a collection that a graph is in: a tenth is for validation, a tenth for the test.
+    """The part of a collection that a graph belongs to; a tenth is for validation, a tenth for testing.
 
     >>> split_of(Graph.from_edges([(0, 1), (1, 2)]))
     'train'

@@ -1,4 +1,4 @@
-"""Graphs from what users already hold: graphs of other packages, matrices, edges or a path, and back to networkx."""
+"""Conversion of graphs of other packages, matrices, edges and paths to `Graph`, and back to networkx."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 def as_graph(source: object) -> Graph:
-    """Make a `Graph` of a path, an undirected graph of another package, a matrix, an edge array or a list of pairs.
+    """Make a `Graph` from a path, an undirected graph of another package, a matrix, an edge array or a list of pairs.
 
     Graphs of networkx and igraph keep their labels and the attribute `weight` of edges and nodes; a PyG `Data` keeps
-    `edge_weight`, and lists an edge in one direction or in both.
+    `edge_weight` and may list an edge in one direction or in both.
 
-    An integer array of two columns is always a list of edges, a 2 by 2 one too; any other square array is an adjacency
-    matrix, dense or `scipy.sparse`, whose entries are the weights. Give a 2 by 2 matrix as floats.
+    An integer array with two columns is always a list of edges, even if it is 2 by 2. Any other square array, dense or
+    `scipy.sparse`, is an adjacency matrix whose entries are the weights. So give a 2 by 2 matrix as floats.
 
     >>> as_graph([(0, 1), (1, 2)])
     Graph(num_nodes=3, num_edges=2)
@@ -47,13 +47,13 @@ def as_graph(source: object) -> Graph:
     if isinstance(source, list | tuple | set | frozenset):
         return _from_pairs(list(source))
     raise InputError(
-        f"cannot make a graph of a {type(source).__name__}; give a path, a list of pairs, a square numpy or"
+        f"cannot make a graph from a {type(source).__name__}; give a path, a list of pairs, a square numpy or"
         " scipy matrix, a networkx or igraph graph or a PyG Data"
     )
 
 
 def to_networkx(graph: Graph) -> "networkx.Graph":
-    """Make a networkx graph with the same labels, and the weights as attribute `weight`.
+    """Make a networkx graph with the same labels and with the weights as the attribute `weight`.
 
     >>> to_networkx(Graph.from_edges([(0, 1)], edge_weights=[2.5], labels=["a", "b"])).edges(data=True)
     EdgeDataView([('a', 'b', {'weight': 2.5})])
@@ -75,11 +75,11 @@ def to_networkx(graph: Graph) -> "networkx.Graph":
 
 
 def _from_networkx(source: Any) -> Graph:
-    """networkx is known by its methods only, so that it need not be installed."""
+    """Only methods of the graph are used, so networkx need not be installed."""
     if source.is_directed():
-        raise InputError("a directed networkx graph; give source.to_undirected()")
+        raise InputError("the networkx graph is directed; give source.to_undirected()")
     if source.is_multigraph():
-        raise InputError("a networkx multigraph; give networkx.Graph(source)")
+        raise InputError("the networkx graph is a multigraph; give networkx.Graph(source)")
     labels = list(source.nodes)
     index = {label: position for position, label in enumerate(labels)}
     edges = [(index[u], index[v]) for u, v in source.edges]
@@ -94,11 +94,11 @@ def _from_networkx(source: Any) -> Graph:
 
 
 def _from_igraph(source: Any) -> Graph:
-    """igraph too is known by its methods only."""
+    """Only methods of the graph are used, so igraph need not be installed."""
     if source.is_directed():
-        raise InputError("a directed igraph graph; give source.as_undirected()")
+        raise InputError("the igraph graph is directed; give source.as_undirected()")
     if source.has_multiple():
-        raise InputError("an igraph graph with parallel edges; call source.simplify() on a copy")
+        raise InputError("the igraph graph has parallel edges; call source.simplify() on a copy")
     return Graph.from_edges(
         source.get_edgelist(),
         source.vcount(),
@@ -109,7 +109,7 @@ def _from_igraph(source: Any) -> Graph:
 
 
 def _from_pyg(source: Any) -> Graph:
-    """PyG lists an undirected edge once for each direction; tensors are known by what numpy needs of them."""
+    """PyG may list an edge once per direction; these are merged. Tensors are only converted to numpy arrays."""
     ends = np.asarray(source.edge_index.cpu()).reshape(2, -1).T.astype(np.int64)
     pairs, first, edge = np.unique(np.sort(ends, axis=1), axis=0, return_index=True, return_inverse=True)
     values = getattr(source, "edge_weight", None)
@@ -125,7 +125,7 @@ def _from_pyg(source: Any) -> Graph:
 
 
 def _attribute(values: list[Any], owner: str) -> NDArray[np.float64] | None:
-    """Weights where some are given; the others weigh 1, as networkx itself has it."""
+    """The weights, or None if none is given; missing weights are 1, as in networkx."""
     if all(value is None for value in values):
         return None
     try:
@@ -161,7 +161,7 @@ def _from_pairs(pairs: list[Any]) -> Graph:
     try:
         edges = np.asarray(pairs)
     except ValueError as error:
-        raise InputError("a list whose items differ in length; give pairs of node indices") from error
+        raise InputError("the items of the list differ in length; give pairs of node indices") from error
     return Graph.from_edges(edges)
 
 
@@ -196,9 +196,9 @@ def _from_entries(rows: NDArray[Any], columns: NDArray[Any], values: NDArray[np.
 
 def _check_matrix(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     if len(shape) != 2 or shape[0] != shape[1]:
-        raise InputError(f"an array of shape {shape}; give a square adjacency matrix or integer edges [E, 2]")
+        raise InputError(f"the array has shape {shape}; give a square adjacency matrix or integer edges [E, 2]")
     if dtype.kind not in "biuf":
-        raise InputError(f"a matrix of type {dtype}; give real numbers")
+        raise InputError(f"the matrix has type {dtype}; give real numbers")
 
 
 def _check_finite(values: NDArray[np.float64]) -> None:

@@ -22,12 +22,13 @@ def rb_graph(num_cliques: int, clique_size: int, tightness: float, rng: np.rando
     """Model RB: cliques, with random edges between random pairs of them; the cliques bound every independent set.
 
     With n cliques of k nodes and tightness p, let a = ln k / ln n and r = -a / ln(1 - p). There are int(r n ln n - 1)
-    draws; each picks an ordered pair of different cliques (i, j) and, of the k^2 ordered pairs of nodes between them
-    not yet drawn in that orientation, int(p n^(2a)) or all that are left. A pair of nodes drawn in both orientations is
-    one edge. The benchmark depends on this: excluding both orientations makes its graphs measurably harder.
+    draws. Each draw picks an ordered pair of different cliques (i, j). There are k^2 ordered pairs of nodes between
+    them; of the pairs not yet drawn in that orientation, the draw adds int(p n^(2a)), or all that are left. A pair of
+    nodes drawn in both orientations is one edge. The benchmark depends on this: excluding both orientations makes its
+    graphs measurably harder.
 
-    The exponents cancel: r n ln n = -n ln k / ln(1 - p) and n^(2a) = k^2, which is how they are computed, free of
-    rounding that could differ between machines. No node is isolated because a clique has at least two nodes.
+    The exponents cancel: r n ln n = -n ln k / ln(1 - p) and n^(2a) = k^2. The code computes these forms, which avoids
+    rounding that could differ between machines. No node is isolated, because a clique has at least two nodes.
 
     >>> rb_graph(10, 4, 0.5, np.random.default_rng(0))
     Graph(num_nodes=40, num_edges=204)
@@ -45,9 +46,9 @@ def rb_graph(num_cliques: int, clique_size: int, tightness: float, rng: np.rando
 
 
 def ba_graph(num_nodes: int, attachments: int, rng: np.random.Generator) -> Graph:
-    """Barabási-Albert: from a star of `attachments + 1` nodes, every new node joins `attachments` older ones.
+    """Barabási-Albert: starting from a star of `attachments + 1` nodes, each new node joins `attachments` older ones.
 
-    The older nodes are different ones, each drawn with probability proportional to its degree.
+    The older nodes are distinct, each drawn with probability proportional to its degree.
 
     >>> ba_graph(100, 4, np.random.default_rng(0))
     Graph(num_nodes=100, num_edges=384)
@@ -55,7 +56,7 @@ def ba_graph(num_nodes: int, attachments: int, rng: np.random.Generator) -> Grap
     _require(
         1 <= attachments < num_nodes,
         f"{counted(attachments, 'attachment')} in a BA graph of {counted(num_nodes, 'node')};"
-        " expected at least 1 and fewer than the nodes",
+        " expected at least 1 and fewer than there are nodes",
     )
     from diffuco.graphs.kernels import ba_edges
 
@@ -72,9 +73,9 @@ def er_graph(num_nodes: int, edge_probability: float, rng: np.random.Generator) 
 
 
 def planar_union(num_nodes: int, num_layers: int, rng: np.random.Generator) -> Graph:
-    """Union of planar graphs with as many edges as planarity allows, each grown by itself on shuffled nodes.
+    """Union of planar graphs with as many edges as planarity allows, each grown independently on shuffled nodes.
 
-    From a triangle on, every new node lies in a random face and is joined to its three corners.
+    Growth starts from a triangle. Each new node is placed in a random face and joined to its three corners.
 
     >>> planar_union(100, 1, np.random.default_rng(0))
     Graph(num_nodes=100, num_edges=294)
@@ -99,10 +100,10 @@ def mixed_graph(
 
 
 def random_qubo(num_nodes: int, density: float, rng: np.random.Generator) -> Graph:
-    """A QUBO of the kind J. E. Beasley's benchmark uses: integer coefficients uniform in -100..100.
+    """A QUBO like those of J. E. Beasley's benchmark: integer coefficients uniform in -100..100.
 
-    `node_weights` hold the diagonal and `edge_weights` the pairs, of which a share `density` is present; those are
-    never zero, as a pair of weight zero would be no edge.
+    `node_weights` hold the diagonal. `edge_weights` hold the pairs, each present with probability `density`; their
+    weights are never zero, because a pair of weight zero would not be an edge.
 
     >>> random_qubo(50, 0.1, np.random.default_rng(0))
     Graph(num_nodes=50, num_edges=106)
@@ -115,7 +116,7 @@ def random_qubo(num_nodes: int, density: float, rng: np.random.Generator) -> Gra
 
 
 def _stacked_triangles(num_nodes: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The edges of a planar graph on nodes numbered in the order in which they came. [3 nodes - 6, 2]."""
+    """Edges of a planar graph whose nodes are numbered in the order they were added. [3 nodes - 6, 2]."""
     faces, edges = [(0, 1, 2), (0, 1, 2)], [(0, 1), (0, 2), (1, 2)]  # inside and outside of the first triangle
     choices = rng.random(num_nodes)
     for node in range(3, num_nodes):
@@ -128,7 +129,7 @@ def _stacked_triangles(num_nodes: int, rng: np.random.Generator) -> NDArray[np.i
 
 
 def _random_pairs(num_nodes: int, probability: float, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Each pair u < v with the given probability, sorted, in time proportional to the pairs that are present."""
+    """Sorted pairs u < v, each present with the given probability, in time proportional to the pairs present."""
     _require(num_nodes >= 0, f"a graph of {num_nodes} nodes; expected 0 or more")
     _require(0 <= probability <= 1, f"edge probability {probability}; expected 0 to 1")
     row_starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.arange(num_nodes - 1, 0, -1))])
@@ -139,14 +140,14 @@ def _random_pairs(num_nodes: int, probability: float, rng: np.random.Generator) 
 
 
 def _bernoulli_successes(num_trials: int, probability: float, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Indices of the successes, found by their distances, which are geometric: failures cost nothing."""
+    """Indices of the successes; the geometric distances between them are drawn directly, so failures cost nothing."""
     if num_trials == 0 or probability == 0:
         return np.empty(0, dtype=np.int64)
     expected = num_trials * probability
     chunk_size = int(expected + 4 * math.sqrt(expected)) + 1
     chunks = [np.full(1, -1, dtype=np.int64)]
     while chunks[-1][-1] < num_trials:
-        # Clipped, as a distance for a tiny probability can be near the largest integer and the sum would overflow.
+        # Clip: for a tiny probability, a distance can be near the largest integer, and the sum would overflow.
         distances = np.minimum(rng.geometric(probability, chunk_size), num_trials + 1)
         chunks.append(chunks[-1][-1] + np.cumsum(distances))
     successes = np.concatenate(chunks[1:])

@@ -39,11 +39,11 @@ class Graph:
     edges: NDArray[np.int64]
     """[E, 2], each row u < v, rows in lexicographic order, no row twice."""
     edge_weights: NDArray[np.float64] | None = None
-    """[E], or None: every edge weighs 1."""
+    """[E]; None if every edge weighs 1."""
     node_weights: NDArray[np.float64] | None = None
-    """[num_nodes], or None: every node weighs 1 (0 on the diagonal of a QUBO)."""
+    """[num_nodes]; None if every node weighs 1 (in a QUBO, if the diagonal is 0)."""
     labels: Sequence[Hashable] = ()
-    """The user's names of the nodes; `range(num_nodes)` unless given."""
+    """The user's names for the nodes; `range(num_nodes)` by default."""
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -69,7 +69,7 @@ class Graph:
     ) -> "Graph":
         """Build a graph from pairs of node indices, dropping self-loops and repeated edges with a warning.
 
-        `num_nodes` defaults to the largest index plus one. Of an edge given several times, the first weight is kept.
+        `num_nodes` defaults to the largest index plus one. If an edge is given several times, its first weight is kept.
         """
         pairs = _as_pairs(edges)
         if num_nodes is None:
@@ -108,7 +108,7 @@ class Graph:
 
     @property
     def density(self) -> float:
-        """Share of the possible edges that are there; 0 for fewer than two nodes."""
+        """Share of the possible edges that are present; 0 for fewer than two nodes."""
         possible = self.num_nodes * (self.num_nodes - 1) / 2
         return self.num_edges / possible if possible else 0.0
 
@@ -120,11 +120,11 @@ class Graph:
     @cached_property
     def csr(self) -> Csr:
         """Symmetric adjacency in compressed rows, with weight 1 where the graph has no edge weights."""
-        # Edges are in order, so a stable sort by source leaves the targets of each in order too: first those below it.
+        # Edges are sorted and lower neighbours come first here, so a stable sort by source leaves all targets sorted.
         u, v = self.edges.T
         sources, targets = np.concatenate([v, u]), np.concatenate([u, v])
         if self.num_nodes < 2**15:
-            sources = sources.astype(np.int16)  # which numpy sorts in linear time
+            sources = sources.astype(np.int16)  # numpy sorts int16 in linear time
         order = np.argsort(sources, kind="stable")
         weights = np.ones(self.num_edges) if self.edge_weights is None else self.edge_weights
         indptr = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.degrees)])
@@ -132,7 +132,7 @@ class Graph:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of nodes, edges and weights: equal for equal graphs, whatever their name and labels.
+        """SHA-256 of nodes, edges and weights: equal for equal graphs, independent of their name and labels.
 
         >>> Graph.from_edges([(0, 1)]).digest == Graph.from_edges([(1, 0)], name="other").digest
         True
@@ -157,7 +157,7 @@ def _as_pairs(edges: ArrayLike) -> NDArray[np.int64]:
 
 def _check_range(pairs: NDArray[np.int64], num_nodes: int) -> None:
     if not 0 <= num_nodes <= MAX_NODES:
-        raise InputError(f"a graph of {num_nodes} nodes; expected 0 to {MAX_NODES}")
+        raise InputError(f"num_nodes is {num_nodes}; expected 0 to {MAX_NODES}")
     bad = np.flatnonzero((pairs < 0).any(axis=1) | (pairs >= num_nodes).any(axis=1))
     if len(bad):
         edge = tuple(pairs[bad[0]].tolist())

@@ -45,11 +45,11 @@ def count_draws(num_cliques: int, num_draws: int, rng: np.random.Generator) -> N
 
 @compiled
 def mark_subset(cells: NDArray[np.bool_], subset_size: int, order: NDArray[np.int64], rng: np.random.Generator) -> None:
-    """Set a uniformly random subset of `cells`, all of them if there are fewer than `subset_size`.
+    """Set a uniformly random subset of `subset_size` cells, or all cells if there are fewer.
 
-    Draws one after the other without replacement from the same cells, as the RB model prescribes, together give a
-    uniform subset of the summed size, so they are made at once. `order` is any permutation of the cells; it is shuffled
-    only as far as the smaller of the subset and its complement.
+    The RB model draws several times from the same cells without replacement. Together, these draws give a uniform
+    subset of the summed size, so one call makes all of them. `order` is any permutation of the cells; only the part of
+    it that is needed for the smaller of the subset and its complement is shuffled.
     """
     num_cells = len(cells)
     num_marked = min(subset_size, num_cells)
@@ -66,7 +66,7 @@ def mark_subset(cells: NDArray[np.bool_], subset_size: int, order: NDArray[np.in
 def list_edges(
     block_of: NDArray[np.int64], blocks: NDArray[np.bool_], clique_size: int, num_edges: int
 ) -> NDArray[np.int64]:
-    """Edges inside the cliques and those marked in the blocks between them, in lexicographic order, [num_edges, 2]."""
+    """Edges inside the cliques and edges marked in the blocks between them, in lexicographic order, [num_edges, 2]."""
     edges = np.empty((num_edges, 2), dtype=np.int64)
     num_cliques = len(block_of)
     e = 0
@@ -89,12 +89,12 @@ def list_edges(
 
 @compiled
 def ba_edges(num_nodes: int, attachments: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Sorted edges of one BA graph: a star of `attachments + 1` nodes, then one node after the other."""
+    """Sorted edges of one BA graph: a star of `attachments + 1` nodes, then one node at a time."""
     num_edges = attachments * (num_nodes - attachments)
     ends = np.empty((num_edges, 2), dtype=np.int64)
     for e in range(attachments):
         ends[e, 0], ends[e, 1] = 0, e + 1
-    # A node stands in `ends` as often as it has edges: a uniform entry is a node drawn in proportion to its degree.
+    # A node appears in `ends` once per edge, so a uniformly drawn entry is a node drawn in proportion to its degree.
     entries = ends.reshape(-1)
     newest_neighbor = np.zeros(num_nodes, dtype=np.int64)
     for source in range(attachments + 1, num_nodes):

@@ -1,4 +1,4 @@
-"""What a set of graphs is like, in a few numbers: for the cards of models and for choosing a recipe or a model."""
+"""Statistics that summarise a set of graphs, for model cards and for choosing a recipe or a model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ class GraphStatistics:
     count: int
     nodes: tuple[int, float, int]
     density: tuple[float, float, float]
-    """Shares of the possible edges."""
+    """Share of the possible edges that are present."""
     mean_degree: float
-    """Neighbours of a node, over all nodes of all graphs."""
+    """Mean number of neighbours over all nodes of all graphs."""
 
     def __str__(self) -> str:
-        """The numbers in words.
+        """The statistics in words.
 
         >>> triangle, path = Graph.from_edges([(0, 1), (1, 2), (0, 2)]), Graph.from_edges([(0, 1), (1, 2), (2, 3)])
         >>> print(describe([triangle, path]))
@@ -33,7 +33,7 @@ class GraphStatistics:
 
     @property
     def density_ends(self) -> tuple[str, str]:
-        """The smallest and the largest density, rounded for people."""
+        """The smallest and the largest density, rounded for display."""
         return f"{self.density[0]:.2g}", f"{self.density[2]:.2g}"
 
 

@@ -70,18 +70,33 @@ class Solver:
         token_size: int = 8,
         refine: int | None = None,
         seed: int = 0,
-        reason: str = "",
         on_solved: Callable[[int], None] | None = None,
-        on_step: OnStep | None = None,
     ) -> list[Solution]:
-        """Solve graphs in batches of similar size, with the options of `SampleOptions`.
+        """Solve graphs of any kind in batches of similar size, with the options of `SampleOptions`.
 
-        `on_solved` is told how many graphs each batch had. `on_step` sees each batch after every reverse step; what it
-        raises ends the solve. `reason` becomes that of the solutions.
+        `on_solved` is told how many graphs each batch had.
         """
         options = SampleOptions(samples, step_factor, decode, token_size, refine)
         graphs = [self._as_graph(source) for source in sources]
         check_weights(self.problem, graphs)
+        return self.solve_graphs(graphs, options, seed=seed, on_solved=on_solved)
+
+    def solve_graphs(
+        self,
+        graphs: Sequence[Graph],
+        options: SampleOptions,
+        *,
+        seed: int = 0,
+        reason: str = "",
+        on_solved: Callable[[int], None] | None = None,
+        on_step: OnStep | None = None,
+    ) -> list[Solution]:
+        """The same for graphs whose weights are checked already.
+
+        `on_step` sees each batch after every reverse step; what it raises ends the solve. `reason` becomes that of the
+        solutions.
+        """
+        samples = options.samples
         needs = [self.requirement(graph, samples) for graph in graphs]
         for graph, need in zip(graphs, needs, strict=True):
             check_fits(graph, need, self.device)
@@ -98,7 +113,7 @@ class Solver:
                 batch,
                 num_samples=samples,
                 samples_at_once=min(needs[position].samples_at_once for position in positions),
-                step_factor=step_factor,
+                step_factor=options.step_factor,
                 token_size=options.decoded_together,
                 seeds=seeds,
                 on_step=on_step,

@@ -6,16 +6,16 @@ the folder `models` of the source.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from diffuco.graphs.graph import Graph
+from diffuco.inference.answers import SampleOptions
 from diffuco.methods.base import Method, Settings
 from diffuco.methods.model import solver_with
 from diffuco.pretrained import FIND_BASELINES, choose_model, list_models
 from diffuco.problems import Problem
 from diffuco.solution.result import Solution
 
-NUM_SAMPLES = 8
+OPTIONS = SampleOptions(samples=8, step_factor=1, refine=0)
 
 
 class Egn(Method):
@@ -39,8 +39,7 @@ class Egn(Method):
         """Sample and decode."""
         model = choose_model(problem, graphs, baseline=self.name).name
         solver = solver_with(problem, model, settings.device)
-        told: dict[str, Any] = {"seed": settings.seed, "on_solved": settings.on_solved}
-        return solver.solve(graphs, samples=NUM_SAMPLES, step_factor=1, refine=0, **told)
+        return solver.solve_graphs(graphs, OPTIONS, seed=settings.seed, on_solved=settings.on_solved)
 
 
 class EgnAnneal(Egn):

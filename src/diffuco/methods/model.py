@@ -5,7 +5,7 @@ Legend: N rows, S chains per graph.
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from diffuco.foundation.devices import finish
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import Batch
 from diffuco.graphs.batch.by_size import in_order, rows_per_batch
 from diffuco.graphs.graph import Graph
@@ -54,13 +55,16 @@ class ModelMethod(Method):
 
     def solve(self, problem: Problem, graphs: Sequence[Graph], settings: Settings) -> list[Solution]:
         """Sample with one model after the other, each for the graphs that it is closest to."""
+        if settings.time_limit_s is not None and self.options != SampleOptions():
+            what = "samples, step factor, decoding and refinement"
+            raise InputError(f"a time limit decides on {what} of a model; leave out the limit or these options")
 
         def solve_some(solver: Solver, reason: str, positions: list[int]) -> list[Solution]:
             chosen = [graphs[position] for position in positions]
             if settings.time_limit_s is not None:
                 return AnnealedSamples(solver, reason).solve(problem, chosen, settings)
             told: dict[str, Any] = {"seed": settings.seed, "on_solved": settings.on_solved}
-            return solver.solve(chosen, reason=reason, on_step=self.on_step, **asdict(self.options), **told)
+            return solver.solve_graphs(chosen, self.options, reason=reason, on_step=self.on_step, **told)
 
         plan = self.plan(problem, graphs, settings.device)
         return in_order((positions, solve_some(solver, reason, positions)) for solver, reason, positions in plan)
@@ -75,7 +79,7 @@ class ModelMethod(Method):
         choices = choose_models(problem, graphs)
         for choice in dict.fromkeys(choices):
             positions = [position for position, other in enumerate(choices) if other == choice]
-            yield solver_with(problem, choice.name, device), f"model {choice.name}, {choice.reason}", positions
+            yield solver_with(problem, choice.name, device), choice.reason, positions
 
 
 def solver_with(problem: Problem, model: Model | None, device: torch.device | str) -> Solver:

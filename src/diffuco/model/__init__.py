@@ -1,4 +1,4 @@
-"""The networks that denoise, and the files they are kept in."""
+"""The denoising networks and their files."""
 
 from diffuco.model.base import Network, NetworkConfig
 from diffuco.model.checkpoint import Checkpoint, load_checkpoint, read_card, save_checkpoint, save_folder

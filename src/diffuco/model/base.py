@@ -1,4 +1,4 @@
-"""What a network is: a torch module that denoises states, built from one frozen dataclass of settings."""
+"""The base class of networks: a torch module that denoises states, built from one frozen dataclass of settings."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,7 +14,7 @@ class NetworkConfig:
     """The settings that rebuild a network; a network of your own adds fields with defaults."""
 
     num_steps: int
-    """T: diffusion steps the network is trained for."""
+    """T: diffusion steps that the network is trained for."""
 
 
 class Network(nn.Module):
@@ -25,11 +25,11 @@ class Network(nn.Module):
     """
 
     name: ClassVar[str]
-    """What checkpoints and training configurations call it."""
+    """Its name in checkpoints and training configurations."""
     Config: ClassVar[type[NetworkConfig]] = NetworkConfig
     """Frozen dataclass of its settings, derived from `NetworkConfig`."""
     is_recordable: ClassVar[bool] = False
-    """Whether a GPU may record and replay its calls: they read no tensor back, and no shape depends on values."""
+    """Whether a GPU may record and replay its calls: they copy no tensor to the CPU, and no shape depends on values."""
     config: NetworkConfig
 
     def __init__(self, config: NetworkConfig) -> None:
@@ -38,7 +38,7 @@ class Network(nn.Module):
 
     @property
     def num_random_features(self) -> int:
-        """R: random numbers each node gets at every step."""
+        """R: random numbers that each node gets at every step."""
         return 0
 
     def forward(self, batch: Batch, x: Tensor, step: Tensor, features: Tensor) -> Tensor:
@@ -46,7 +46,9 @@ class Network(nn.Module):
         raise NotImplementedError
 
     def stretched(self, factor: int) -> "Network":
-        """The same network for `factor` times as many steps, where its parameters allow that."""
+        """The same network for `factor` times as many steps, if its parameters allow that."""
         if factor == 1:
             return self
-        raise InputError(f"network '{self.name}' cannot take over another number of steps; start from as many steps")
+        raise InputError(
+            f"network '{self.name}' cannot change its number of steps; start from one with the same number"
+        )

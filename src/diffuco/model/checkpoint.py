@@ -1,7 +1,8 @@
-"""What users load: parameters as safetensors and a JSON header that says what they are and where they come from.
+"""Checkpoints: parameters as safetensors, and a JSON header that says what they are and where they come from.
 
 A checkpoint is one file that holds both, as training writes it, or a folder of `config.json` and `model.safetensors`,
-as model hubs share them. No pickle is ever read. The header holds a digest of the parameters, so damage is refused.
+as model hubs use them. No pickle is ever read. The header holds a digest of the parameters, so that a damaged file is
+refused.
 """
 
 import hashlib
@@ -23,7 +24,7 @@ from diffuco.model.networks import get_network
 
 FORMAT = 1
 CONFIG, PARAMETERS = "config.json", "model.safetensors"
-"""The files of a folder."""
+"""The files of a checkpoint that is a folder."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +38,7 @@ class Checkpoint:
     card: dict[str, Any]
     """Training configuration, commit, dataset, metrics."""
     digest: str = ""
-    """SHA-256 of the parameters, by which measurements name them."""
+    """SHA-256 of the parameters, by which measurements identify them."""
 
 
 def save_checkpoint(path: Path, model: Network, *, problem: str, card: dict[str, Any]) -> None:
@@ -47,7 +48,7 @@ def save_checkpoint(path: Path, model: Network, *, problem: str, card: dict[str,
 
 
 def save_folder(folder: Path, model: Network, *, problem: str, card: dict[str, Any]) -> None:
-    """Write the parameters and, beside them, the card for all to read."""
+    """Write the parameters to a folder and the card next to them as readable JSON."""
     tensors = {name: value.cpu() for name, value in model.state_dict().items()}
     write_safetensors(folder / PARAMETERS, tensors, {"format": "pt"})
     with replacing(folder / CONFIG) as stream:
@@ -57,7 +58,7 @@ def save_folder(folder: Path, model: Network, *, problem: str, card: dict[str, A
 def load_checkpoint(
     path: Path, device: torch.device | str = "cpu", *, network: type[Network] | None = None
 ) -> Checkpoint:
-    """Read a file or a folder written here; a damaged or foreign one is an InputError.
+    """Read a file or a folder that this module wrote; raises InputError for a damaged or foreign one.
 
     `network` is the class of a network that is not in the list of networks.
     """
@@ -66,7 +67,7 @@ def load_checkpoint(
     tensors, _ = read_safetensors(path / PARAMETERS if path.is_dir() else path)
     if _digest(tensors) != header["digest"]:
         raise InputError(
-            f"{path}: the parameters do not match their digest, the file is damaged; fetch or train it again"
+            f"{path}: the parameters do not match their digest, so the file is damaged; get it or train it again"
         )
     try:
         model = kind(kind.Config(**header["model"]))
@@ -83,7 +84,7 @@ def read_card(path: Path) -> dict[str, Any]:
 
 
 def write_safetensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
-    """Write tensors and a header of strings, making the folder if need be; the file is there whole or not at all."""
+    """Write tensors and a header of strings, completely or not at all; the folder is created if it does not exist."""
     path.parent.mkdir(parents=True, exist_ok=True)
     content = save({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, metadata=metadata)
     with replacing(path) as stream:
@@ -91,7 +92,7 @@ def write_safetensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str
 
 
 def read_safetensors(path: Path, *, header_only: bool = False) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The tensors and the header of a file; a missing or unreadable one is an InputError."""
+    """The tensors and the header of a file; raises InputError if it is missing or unreadable."""
     try:
         with safe_open(path, framework="pt") as file:
             names = [] if header_only else file.keys()
@@ -99,7 +100,7 @@ def read_safetensors(path: Path, *, header_only: bool = False) -> tuple[dict[str
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; check the path") from None
     except (SafetensorError, OSError) as error:
-        raise InputError(f"{path}: not a readable safetensors file ({error}); fetch or train it again") from error
+        raise InputError(f"{path}: not a readable safetensors file ({error}); get it or train it again") from error
 
 
 def _header(model: Network, tensors: dict[str, Tensor], problem: str, card: dict[str, Any]) -> dict[str, Any]:
@@ -119,27 +120,27 @@ def _read_header(path: Path) -> dict[str, Any]:
         header: dict[str, Any] = json.loads(text)
         if header["format"] != FORMAT:
             raise InputError(
-                f"{path}: checkpoint format {header['format']}, this version reads {FORMAT}; update diffuco"
+                f"{path}: the checkpoint has format {header['format']}, but this version reads {FORMAT}; update diffuco"
             )
         _ = header["problem"], header["model"], header["digest"], header["card"]
     except (KeyError, TypeError, json.JSONDecodeError, UnicodeDecodeError):
         raise InputError(
-            f"{path}: not a diffuco checkpoint; give what `diffuco train` or diffuco.save_model wrote"
+            f"{path}: not a diffuco checkpoint; give one that `diffuco train` or diffuco.save_model wrote"
         ) from None
     return header
 
 
 def _network_of(path: Path, header: dict[str, Any], given: type[Network] | None) -> type[Network]:
-    name = header.get("network", Gnn.name)  # files from before there was a choice
+    name = header.get("network", Gnn.name)  # older files do not name the network
     try:
         kind = given or get_network(name)
     except InputError:
         raise InputError(
-            f"{path}: a checkpoint of the network '{name}', which is not known here; pass its class to "
+            f"{path}: the checkpoint holds the network '{name}', which is not known here; pass its class to "
             "load_model(path, network=...) or to diffuco.model.register_network"
         ) from None
     if kind.name != name:
-        raise InputError(f"{path}: a checkpoint of the network '{name}', not '{kind.name}'; choose another file")
+        raise InputError(f"{path}: the checkpoint holds the network '{name}', not '{kind.name}'; choose another file")
     return kind
 
 
@@ -147,7 +148,9 @@ def _config_text(folder: Path) -> bytes:
     try:
         return (folder / CONFIG).read_bytes()
     except OSError:
-        raise InputError(f"{folder}: no readable {CONFIG} in this folder; give one that save_model wrote") from None
+        raise InputError(
+            f"{folder}: no readable {CONFIG} in this folder; give a folder from diffuco.save_model"
+        ) from None
 
 
 def _digest(tensors: dict[str, Tensor]) -> str:

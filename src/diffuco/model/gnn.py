@@ -1,4 +1,4 @@
-"""The graph neural network q(X_{t-1} | X_t) (App. C.4), which sees a graph, a state and a step, never the problem.
+"""The graph neural network q(X_{t-1} | X_t) (App. C.4). It sees a graph, a state and a step, but never the problem.
 
 Legend: B graphs, N rows, S samples, F hidden features, R random features.
 """
@@ -26,11 +26,11 @@ class GnnConfig(NetworkConfig):
     weighted: bool = False
     """Whether messages are scaled by edge weights and nodes see their own weight (cuts and QUBOs)."""
     node_weighted: bool = False
-    """Whether nodes see their weight relative to the heaviest of the graph (sets of nodes)."""
+    """Whether nodes see their weight relative to the heaviest node of the graph (problems about sets of nodes)."""
 
     @property
     def num_inputs(self) -> int:
-        """What the encoder reads of a node: its state, its weight if it sees one, and random features."""
+        """Number of encoder inputs per node: its state, its weight if it sees one, and random features."""
         return 1 + (self.weighted or self.node_weighted) + self.num_random_features
 
 
@@ -56,11 +56,11 @@ class Gnn(Network):
 
     @property
     def num_random_features(self) -> int:
-        """R: random numbers each node gets at every step."""
+        """R: random numbers that each node gets at every step."""
         return self.config.num_random_features
 
     def stretched(self, factor: int) -> "Gnn":
-        """The same network for `factor` times as many steps: each of its own steps is repeated `factor` times."""
+        """The same network for `factor` times as many steps; each of its steps is repeated `factor` times in a row."""
         longer = Gnn(replace(self.config, num_steps=factor * self.config.num_steps))
         parameters = self.state_dict()
         steps = parameters["encode_step.weight"].repeat_interleave(factor, dim=1)
@@ -98,7 +98,7 @@ class MessageLayer(nn.Module):
         self.norm = nn.LayerNorm(num_hidden)
 
     def forward(self, batch: Batch, h: Tensor, scale: Tensor | None) -> Tensor:
-        """One round of messages; `scale` [N] divides edge weights where the network uses them. [N, S, F]."""
+        """One round of messages; `scale` [N] divides edge weights if the network uses them. [N, S, F]."""
         divisor = batch.degrees.clamp(min=1).sqrt()
         if scale is not None:
             divisor = divisor * scale
@@ -109,7 +109,7 @@ class MessageLayer(nn.Module):
 
 
 class GraphNorm(nn.Module):
-    """Normalise every feature over the nodes of one graph and sample, with a learnable share of the mean removed."""
+    """Normalise every feature over the nodes of one graph and sample, after removing a learnable share of the mean."""
 
     def __init__(self, num_features: int) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ class GraphNorm(nn.Module):
         self.shift = nn.Parameter(torch.zeros(num_features))
 
     def forward(self, batch: Batch, values: Tensor) -> Tensor:
-        """[N, S, F] -> [N, S, F]; statistics at least in single precision."""
+        """[N, S, F] -> [N, S, F]; statistics are computed at least in single precision."""
         values = values.float() if values.dtype == torch.bfloat16 else values
         centred = values - batch.spread(self.mean_scale * batch.graph_mean(values))
         variance = batch.graph_mean(centred.square())
@@ -126,7 +126,7 @@ class GraphNorm(nn.Module):
 
 
 def node_inputs(batch: Batch, config: GnnConfig, scale: Tensor | None) -> Tensor | None:
-    """The weights that nodes see; None where the network sees none. [N]."""
+    """The weights that nodes see; None if the network sees none. [N]."""
     if scale is not None:
         return batch.node_weights_or(0.0) / scale
     if not config.node_weighted:
@@ -135,7 +135,7 @@ def node_inputs(batch: Batch, config: GnnConfig, scale: Tensor | None) -> Tensor
 
 
 def weight_scale(batch: Batch) -> Tensor:
-    """Root mean square of each graph's node and edge weights: answers do not change when all weights double. [N]."""
+    """Root mean square of each graph's node and edge weights, so that doubling all weights changes no answer. [N]."""
     squares = batch.node_weights_or(0.0).square()
     squares = squares + 0.5 * batch.squared_weight_sum()
     counts = batch.graph_sum((1 + 0.5 * batch.degrees)[:, None])

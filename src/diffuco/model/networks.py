@@ -20,6 +20,6 @@ def get_network(name: str) -> type[Network]:
 
 
 def register_network(network: type[Network]) -> None:
-    """Let checkpoints and configurations find a network by its name; a name that is taken is an InputError."""
+    """Let checkpoints and configurations find a network by its name; raises InputError if the name is taken."""
     check_name(network, NETWORKS, "network")
     NETWORKS[network.name] = network

@@ -1,4 +1,4 @@
-"""Tensor operations under one name each; this is the only place that decides which implementation serves a device."""
+"""Tensor operations, each under one name; only this module decides which implementation serves a device."""
 
 import logging
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from diffuco.ops.adjacency import CoverCosts, CsrAdjacency, DenseAdjacency, Neig
 Decoder = Literal["numba", "torch", "triton"]
 
 decoder_override: Decoder | None = None
-"""Tests set this to compare what decodes and anneals dense batches on one device."""
+"""Tests set this to compare the implementations that decode and anneal dense batches on one device."""
 
 _log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ def neighbor_sum(values: Tensor, indptr: Tensor, indices: Tensor, weights: Tenso
 
 
 def list_neighbor_sum(values: Tensor, lists: NeighborLists) -> Tensor:
-    """Sum over each node's neighbours in lists, by a Triton kernel. Reference: `reference.csr_neighbor_sum`."""
+    """Sum over each node's neighbours, given as lists, by a Triton kernel. Reference: `reference.csr_neighbor_sum`."""
     # Imported here: not every platform has Triton, and importing it takes time.
     from diffuco.ops import triton_gnn
 
@@ -162,7 +162,7 @@ def _decoder(device: torch.device) -> Decoder:
 
 @cache
 def triton_works() -> bool:
-    """Whether kernels can be compiled and launched: Triton is there, and so are a GPU and the C compiler it needs."""
+    """Whether kernels can be compiled and launched, which needs Triton, a GPU and a C compiler."""
     try:
         from triton.runtime import driver
 
@@ -195,7 +195,7 @@ def _triton_module(name: str) -> ModuleType:
 
 
 def _csr(adjacency: CsrAdjacency | DenseAdjacency) -> CsrAdjacency:
-    # Compressed rows have no GPU kernel yet: they are decoded and annealed on the CPU whatever their device.
+    # Compressed rows have no GPU kernel yet, so they are always decoded and annealed on the CPU.
     return (adjacency.to_csr() if isinstance(adjacency, DenseAdjacency) else adjacency).cpu()
 
 

@@ -1,4 +1,4 @@
-"""Which nodes of many graphs are adjacent, and what they cost, as tensors: compressed rows or padded matrices.
+"""Adjacency and costs of the nodes of many graphs as tensors: compressed rows, padded matrices or neighbour lists.
 
 Legend: B graphs, N rows (padding included where dense), E directed edges, P padded nodes per graph.
 """
@@ -22,7 +22,7 @@ class CsrAdjacency(NamedTuple):
     indices: Tensor
     """[E]"""
     weights: Tensor | None
-    """[E], or None: every edge weighs 1."""
+    """[E]; None if every edge weighs 1."""
 
     def cpu(self) -> "CsrAdjacency":
         """The same in main memory."""
@@ -45,11 +45,11 @@ class DenseAdjacency(NamedTuple):
         [1, 0]
         """
         num_graphs, num_padded, _ = self.matrix.shape
-        # numpy finds them three times as fast as torch on a CPU.
+        # On a CPU, numpy finds the edges three times as fast as torch.
         cells = torch.from_numpy(np.flatnonzero((self.matrix != 0).cpu().numpy()))
         row_starts = torch.arange(num_graphs) * num_padded
         indptr = torch.searchsorted(cells, torch.arange(num_graphs * num_padded + 1) * num_padded)
-        # A cell's number minus this is the neighbour's row: P cells for each row before, less the rows of other graphs.
+        # A cell's number minus this is the neighbour's row: P cells for each earlier row, less the graph's first row.
         before = torch.arange(num_graphs * num_padded) * num_padded - row_starts.repeat_interleave(num_padded)
         return CsrAdjacency(
             row_starts,
@@ -61,12 +61,12 @@ class DenseAdjacency(NamedTuple):
 
 
 class CoverCosts(NamedTuple):
-    """What the nodes of a cover problem cost where that is not 1."""
+    """Costs of the nodes of a cover problem, if they are not all 1."""
 
     chosen: Tensor
-    """[N] if they are chosen."""
+    """[N] cost of each node if it is chosen."""
     uncovered: Tensor
-    """[N] if nothing covers them, times the penalty; multiples of 2^-16, so that sums are exact."""
+    """[N] cost of each node if it is uncovered, without the penalty factor; multiples of 2^-16 to make sums exact."""
 
     def cpu(self) -> "CoverCosts":
         """The same in main memory."""
@@ -74,19 +74,19 @@ class CoverCosts(NamedTuple):
 
 
 class NeighborLists(NamedTuple):
-    """Neighbours of the nodes of B graphs, taken from a collection of G graphs without copying any of them."""
+    """Neighbour lists of B graphs, which refer to a collection of G graphs without copying any of them."""
 
     graph_ids: Tensor
-    """[B] which graphs of the collection these are."""
+    """[B] position of each graph in the collection."""
     pointers: Tensor
-    """[G, rows + 1] where the list of each node begins and, one further, where it ends."""
+    """[G, rows + 1] start of the list of each node; the next entry is its end."""
     neighbors: Tensor
     """[E] nodes, counted from 0 in each graph."""
     weights: Tensor | None
-    """[E], or None: every edge weighs 1."""
+    """[E]; None if every edge weighs 1."""
     rows_per_graph: int
     """Rows of each of the B graphs in a node tensor."""
 
     def select(self, graphs: Tensor, rows_per_graph: int) -> "NeighborLists":
-        """The lists of some of these graphs, in node tensors with so many rows per graph."""
+        """The lists of the chosen graphs, for node tensors with `rows_per_graph` rows per graph."""
         return self._replace(graph_ids=self.graph_ids[graphs], rows_per_graph=rows_per_graph)

@@ -1,4 +1,4 @@
-"""Calls that repeat: recorded once per shape as a CUDA graph, then replayed without the host naming every kernel."""
+"""Repeated calls: recorded once per shape as a CUDA graph, then replayed without launching each kernel from Python."""
 
 from collections.abc import Callable, Hashable
 from typing import Any
@@ -8,20 +8,20 @@ from torch import Tensor
 
 
 class CapturedCalls:
-    """A function of tensors on a device, and of random numbers, that is called many times with few shapes.
+    """A function of tensors and random numbers on a device, called many times with few shapes.
 
-    The first call with a key runs as written, which compiles and allocates what has to be; the second is recorded, and
-    from then on a call copies its inputs and replays the recording. Results lie in the recording's own memory, so they
-    are valid until the next call. On a CPU, calls run normally.
+    On a GPU, the first call with a key runs normally, which compiles and allocates everything needed. The second call
+    is recorded. Every later call copies its inputs and replays the recording. Results lie in the recording's own
+    memory, so they are valid until the next call. On a CPU, all calls run normally.
 
-    The function must not read tensors back and must take everything that changes from its inputs.
+    The function must not copy tensors back to the CPU, and everything that changes must come from its inputs.
     """
 
     def __init__(self, function: Callable[..., Any], device: torch.device) -> None:
         self.function = function
         self.device = device
         self.generator = torch.Generator(device)
-        """What the function draws from; seeded by every call, replays included."""
+        """The function draws from this; every call seeds it, including replays."""
         self.seen: set[Hashable] = set()
         self.recordings: dict[Hashable, _Recording] = {}
         if device.type == "cuda":
@@ -29,7 +29,7 @@ class CapturedCalls:
             self.pool = torch.cuda.graph_pool_handle()
 
     def __call__(self, key: Hashable, *inputs: Tensor, seed: int) -> Any:
-        """`function(key, *inputs)`, with inputs from anywhere, after seeding the generator."""
+        """Seed the generator and return `function(key, *inputs)`; the inputs may be on any device."""
         self.generator.manual_seed(seed)
         if self.device.type != "cuda":
             return self.function(key, *(value.to(self.device) for value in inputs))
@@ -45,7 +45,7 @@ class CapturedCalls:
         return recording.result
 
     def _run(self, key: Hashable, inputs: list[Tensor]) -> Any:
-        # On the stream that will record: autograd orders its work by the streams it has seen.
+        # Run on the stream that will record, because autograd orders its work by the streams it has seen.
         self.stream.wait_stream(torch.cuda.current_stream(self.device))
         with torch.cuda.stream(self.stream):
             result = self.function(key, *inputs)

@@ -1,6 +1,7 @@
-"""The one set of options under which loops are compiled for the CPU.
+"""The options with which all loops are compiled for the CPU.
 
-Imported by kernel modules only, which their callers import when first needed: numba takes a third of a second.
+Only kernel modules import this module, and their callers import them when first needed, because importing numba takes a
+third of a second.
 """
 
 from collections.abc import Callable

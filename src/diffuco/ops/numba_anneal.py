@@ -1,8 +1,8 @@
 """Simulated annealing on the CPU: compiled loops over one chain, threads over graphs and chains.
 
 The reference is `torch_anneal`, which has the same functions and gives the same states. Fields are kept up to date, so
-that a rejected proposal costs a comparison and mostly not even a random number. A flip costs a walk over the
-neighbours, and for a cover energy over theirs as well where a node is left to one coverer or none.
+a rejected proposal costs a comparison and usually no random number. A flip costs a walk over the neighbours. For a
+cover energy, it also walks over the neighbours of each neighbour that at most one other chosen node covers.
 
 Legend: N rows of all graphs, S chains per graph, E directed edges, K sweeps.
 """
@@ -100,9 +100,9 @@ def quadratic_chain(
     table: Floats,
     key: np.uint64,
 ) -> None:
-    """Replace the states of one graph by the best that a chain from them sees at the end of a sweep.
+    """Replace the states of one graph with the best that a chain started from them has at the end of a sweep.
 
-    `fields` leaves out the coupling of all pairs, which depends on the number of chosen nodes only.
+    `fields` leaves out the coupling of all pairs, which depends only on the number of chosen nodes.
     """
     num_nodes = len(x)
     fields = linear[first_row : first_row + num_nodes].copy()
@@ -123,7 +123,7 @@ def quadratic_chain(
             change = sign * (fields[node] + pair * (num_chosen - x[node]))
             if change >= highest:
                 continue
-            # What lowers the energy is accepted whatever the random number.
+            # A flip that lowers the energy is accepted without a random number.
             if change < 0 or change < temperature * table[mix(sweep_key + np.uint64(node) * STRIDE) >> LEVEL_SHIFT]:
                 x[node] += sign
                 num_chosen += sign
@@ -149,11 +149,11 @@ def cover_chain(
     table: Floats,
     key: np.uint64,
 ) -> None:
-    """Replace the states of one graph by the best that a chain from them sees at the end of a sweep.
+    """Replace the states of one graph with the best that a chain started from them has at the end of a sweep.
 
-    `covering` counts the chosen nodes that cover a node, `needs` the nodes that a node covers and no other chosen one
-    does: its field is 1 - penalty * needs. With `costs`, of rows chosen and uncovered [2, N], `needs` is what those
-    nodes cost, and the first row of costs stands for the 1; without them, another loop is compiled.
+    `covering` counts the chosen nodes that cover a node. `needs` counts the nodes that a node covers and no other
+    chosen node does, so its field is 1 - penalty * needs. With `costs` [2, N], whose rows are chosen and uncovered,
+    `needs` is the cost of those nodes, and the first row replaces the 1. Without `costs`, a separate loop is compiled.
     """
     num_nodes = len(x)
     covering = x.astype(np.int64)
@@ -197,13 +197,13 @@ def flip_in_cover(
     indices: Ints,
     costs: Floats | None,
 ) -> None:
-    """Flip a node and correct what it covers, and what those need that cover the same nodes.
+    """Flip a node. Update `covering` of the nodes it covers, and `needs` of the nodes around them.
 
-    A node that has no other coverer is needed by all around it, or no longer; one that has a single other coverer is
-    needed by that one alone.
+    Where no other chosen node covers a node, `needs` of all nodes around it changes. Where a single other one does,
+    only `needs` of that one changes.
     """
     sign = 1 - 2 * x[node]
-    alone = x[node]  # how many cover a node that only this one does, before the flip
+    alone = x[node]  # `covering`, before the flip, of a node that no other node covers
     begin, end = indptr[first_row + node], indptr[first_row + node + 1]
     for e in range(begin - 1, end):
         covered = node if e < begin else indices[e] - first_row

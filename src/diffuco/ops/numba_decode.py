@@ -78,14 +78,14 @@ def quadratic_kernel(
     pair: float,
     token_size: int,
 ) -> None:
-    """Replace the probabilities of the rows in `order` by states.
+    """Replace the probabilities of the rows in `order` with states.
 
-    A token's fields come from the values outside it, for which its own values are zero while it is decided.
+    A token's fields come from the values outside it, so its own values are zero while it is decided.
     """
     num_nodes = len(order)
     first_row = order.min() if num_nodes else 0
     slots = np.full(num_nodes, -1)  # position in the current token, by row - first_row
-    # Summed from the back, not updated while decoding: rounding errors do not pile up and the last sum is exactly 0.
+    # Summed from the back, not updated while decoding: rounding errors do not build up and the last sum is exactly 0.
     undecided = np.zeros(num_nodes + 1)
     for position in range(num_nodes - 1, -1, -1):
         undecided[position] = undecided[position + 1] + values[order[position]]
@@ -106,7 +106,7 @@ def quadratic_kernel(
             for e in range(indptr[row], indptr[row + 1]):
                 field += couplings[e] * values[indices[e]]
             fields[a] = field
-            # A loop of its own, so that the one above stays as fast as it can be where tokens are single nodes.
+            # This is a separate loop, so that the one above stays fast for tokens of a single node.
             for e in range(indptr[row], indptr[row + 1] if length > 1 else indptr[row]):
                 slot = slots[indices[e] - first_row]
                 if slot >= 0:
@@ -122,10 +122,10 @@ def quadratic_kernel(
 
 @compiled
 def fill_quadratic_energies(energies: Floats, fields: Floats, inner: Floats, length: int) -> None:
-    """Energy of every configuration: node `a` doubles those known, adding its field and earlier couplings.
+    """Energy of every configuration: node `a` doubles the known ones, adding its field and its earlier couplings.
 
-    The couplings' sums over all sets of earlier nodes are built by doubling too, in the half that is filled anyway, so
-    that all 2^k energies cost O(2^k).
+    The sums of couplings over all sets of earlier nodes are built by doubling too, in the half that is filled next. So
+    all 2^k energies cost O(2^k).
     """
     energies[0] = 0.0
     for a in range(length):
@@ -150,11 +150,11 @@ def cover_kernel(
     costs: Floats | None,
     token_size: int,
 ) -> None:
-    """Replace the probabilities of the rows in `order`, whose log(1 - v) in fixed point is `log_free`, by states.
+    """Replace the probabilities of the rows in `order` with states; `log_free` is their log(1 - v) in fixed point.
 
-    A row that no chosen node covers yet has `log_uncovered`: the sum of log(1 - v) over the undecided rows of its
-    closed neighbourhood. Rows are grouped by the token members that can cover them, a bit mask. `costs` are what rows
-    cost if chosen and if uncovered, [2, N]; without them, another loop is compiled.
+    For a row that no chosen node covers yet, `log_uncovered` is the sum of log(1 - v) over the undecided rows of its
+    closed neighbourhood. Rows are grouped by a bit mask of the token members that can cover them. `costs` [2, N] are
+    the costs of rows if chosen and if uncovered; without them, a separate loop is compiled.
     """
     num_nodes = len(order)
     first_row = order.min() if num_nodes else 0
@@ -207,9 +207,9 @@ def cover_kernel(
 
 @compiled
 def fill_cover_energies(uncovered: Floats, penalty: float, own: Floats | None, length: int) -> None:
-    """From the sum per mask to the energy per configuration: what its nodes cost, and what none of them can cover.
+    """Turn the sum per mask into the energy per configuration: the cost of its nodes and of what none of them covers.
 
-    What a configuration leaves uncovered are the masks inside its complement: sums over subsets, read backwards.
+    A configuration leaves the masks inside its complement uncovered, so these are sums over subsets, read backwards.
     """
     num_states = 1 << length
     for a in range(length):

@@ -1,4 +1,4 @@
-"""Plain torch statement of every tensor operation; the specification that faster versions are tested against.
+"""Every tensor operation in plain torch: the specification that faster versions are tested against.
 
 Legend: B graphs, N nodes of all graphs together, E directed edges, C columns (samples, or samples times features).
 """

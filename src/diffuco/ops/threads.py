@@ -8,11 +8,11 @@ from typing import Any
 import torch
 
 CHUNKS_PER_THREAD = 8
-"""Enough that threads finish together, few enough that handing out work costs nothing."""
+"""Enough for threads to finish at the same time, few enough for handing out work to cost nothing."""
 
 
 def on_all_threads(function: Callable[..., None], items: Sequence[tuple[Any, ...]]) -> None:
-    """Call `function(*item)` for every item, on as many threads as torch uses; it should release the GIL.
+    """Call `function(*item)` for every item, on as many threads as torch uses; `function` should release the GIL.
 
     >>> squares = [0, 0, 0]
     >>> on_all_threads(lambda position, value: squares.__setitem__(position, value**2), [(0, 2), (2, 3)])

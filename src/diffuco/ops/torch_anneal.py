@@ -1,11 +1,11 @@
 """Simulated annealing by single flips in plain torch: one loop over sweeps and nodes for all graphs and chains.
 
-The reference of `numba_anneal` and `triton_anneal`, which give the same states, and what anneals dense batches on a GPU
-where Triton does not work. In a sweep every node of a chain is proposed once, in order; a proposal that changes the
-energy by d is accepted if d < temperature * e, where e is exponentially distributed (Metropolis's rule, its logarithm
-taken). The best state at the end of any sweep is kept, the start if none is better.
+This is the reference for `numba_anneal` and `triton_anneal`, which give the same states. It also anneals dense batches
+on a GPU if Triton does not work. A sweep proposes every node of a chain once, in order. A proposal that changes the
+energy by d is accepted if d < temperature * e, where e is exponentially distributed (the logarithm of Metropolis's
+rule). The result is the best state at the end of any sweep, or the start if none is better.
 
-The random number e is a hash of seed, graph, chain, sweep and node, so it does not matter in which order they come. It
+The random number e is a hash of seed, graph, chain, sweep and node, so the order in which they come does not matter. It
 takes one of `NUM_LEVELS` values from a table: logarithms differ in their last bits between devices, a table does not.
 
 Legend: B graphs, P padded nodes per graph, N = B * P rows, S chains per graph, K sweeps.
@@ -23,9 +23,9 @@ TIE = 1e-9
 LEVEL_BITS = 12
 NUM_LEVELS = 2**LEVEL_BITS
 GOLDEN = 0x9E3779B9
-"""What counters are multiplied by before they are mixed: 2^32 over the golden ratio."""
+"""Counters are multiplied by this before they are mixed; it is 2^32 over the golden ratio."""
 MIX_SHIFTS, MIX_FACTORS = (16, 15, 16), (0x7FEB352D, 0x846CA68B)
-"""Of the 32-bit mixer, whose every output bit depends on every input bit about equally."""
+"""Constants of the 32-bit mixer; each of its output bits depends on every input bit about equally."""
 
 
 def anneal_quadratic(
@@ -39,7 +39,7 @@ def anneal_quadratic(
 ) -> Tensor:
     """Anneal H(X) = sum_i linear_i x_i + edge * sum_(i,j) w_ij x_i x_j + pair * sum_(i<j) x_i x_j.
 
-    `temperatures` are those of every sweep and graph, [K, B], above 0. [N, S] -> [N, S], of the same type.
+    `temperatures` [K, B] has a value above 0 for every sweep and graph. [N, S] -> [N, S], of the same type.
     """
     num_graphs, num_padded, _ = adjacency.matrix.shape
     coefficients = linear.double().view(num_graphs, num_padded)
@@ -62,8 +62,8 @@ def anneal_cover(
 ) -> Tensor:
     """Anneal H(X) = sum_i chosen_i x_i + penalty * sum_i uncovered_i prod_(j in i and its neighbours) (1 - x_j).
 
-    Without `costs` nodes cost 1. `temperatures` are those of every sweep and graph, [K, B], above 0. [N, S] -> [N, S],
-    of the same type.
+    Without `costs`, nodes cost 1. `temperatures` [K, B] has a value above 0 for every sweep and graph.
+    [N, S] -> [N, S], of the same type.
     """
     closed = ((adjacency.matrix != 0) | torch.eye(adjacency.matrix.shape[1], device=states.device).bool()).double()
     is_node = _is_node(adjacency)[..., None]
@@ -72,7 +72,7 @@ def anneal_cover(
     cost_chosen, cost_uncovered = table.unbind()
 
     def field(x: Tensor, node: int) -> Tensor:
-        covering = closed @ x  # of each node
+        covering = closed @ x  # chosen nodes that cover each node
         only_this = (covering - x[:, node, None] == 0) & (closed[:, node, :, None] != 0) & is_node
         return cost_chosen[:, node] - penalty * (cost_uncovered * only_this).sum(1)
 
@@ -80,7 +80,7 @@ def anneal_cover(
 
 
 def chain_keys(seed: int, num_graphs: int, num_chains: int, device: torch.device) -> Tensor:
-    """What makes the random numbers of every chain its own. [B, S], 32 bits in int64.
+    """Keys that give every chain random numbers of its own. [B, S], 32 bits in int64.
 
     >>> chain_keys(0, 2, 2, torch.device("cpu")).unique().numel()
     4
@@ -92,7 +92,7 @@ def chain_keys(seed: int, num_graphs: int, num_chains: int, device: torch.device
 
 
 def levels_of(keys: Tensor, sweep: int, num_nodes: int) -> Tensor:
-    """Which entry of the table each node of a chain gets in a sweep. [B, S] -> [B, num_nodes, S]."""
+    """Entry of the table that each node of a chain gets in a sweep. [B, S] -> [B, num_nodes, S]."""
     sweep_keys = mix(keys + sweep * GOLDEN & 0xFFFFFFFF)
     nodes = torch.arange(num_nodes, device=keys.device)[:, None]
     return mix(sweep_keys[:, None] + nodes * GOLDEN & 0xFFFFFFFF) >> (32 - LEVEL_BITS)
@@ -120,7 +120,7 @@ def _anneal(
     temperatures: Tensor,
     seed: int,
 ) -> Tensor:
-    """The loop, given `field(x, node)`: the energy with the node less that without. [B, P, S] -> [B, S]."""
+    """The annealing loop; `field(x, node)` is the energy with the node less that without it. [B, P, S] -> [B, S]."""
     num_graphs, num_padded, _ = adjacency.matrix.shape
     num_chains = states.shape[1]
     is_node = _is_node(adjacency)

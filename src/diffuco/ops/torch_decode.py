@@ -1,7 +1,7 @@
 """Conditional Expectation by local fields in plain torch: one loop over token positions for all graphs and samples.
 
-Sec. 4.1. The reference of `numba_decode` and `triton_decode`, and what decodes dense batches on a GPU where Triton does
-not work: nothing in the loop waits for the device. Everything is float64, so that ties are ties.
+Sec. 4.1. This is the reference for `numba_decode` and `triton_decode`. It also decodes dense batches on a GPU if Triton
+does not work; nothing in the loop waits for the device. Everything is float64, so that ties are recognised as ties.
 
 Legend: B graphs, P padded nodes per graph, N = B * P rows, S samples per graph, k nodes per token; a token has 2^k
 configurations s, bit j of s being the state of its j-th node.
@@ -21,7 +21,7 @@ TIE = 1e-9
 SMALLEST_FREE = 2.0**-53
 """Floor of 1 - v in a product: the distance from 1 to the float64 below it, so only v = 1 is changed."""
 BYTES_PER_CHUNK = 2**30
-"""Memory for the adjacency rows and configurations of one step; larger batches are decoded in turns."""
+"""Memory for the adjacency rows and configurations of one step; larger batches are decoded in parts."""
 
 
 def decode_quadratic(
@@ -29,7 +29,7 @@ def decode_quadratic(
 ) -> Tensor:
     """States that minimise H(X) = sum_i linear_i x_i + edge * sum_(i,j) w_ij x_i x_j + pair * sum_(i<j) x_i x_j.
 
-    Token by token, in the order of falling probability. [N, S] -> [N, S], float64.
+    Tokens are decided one by one, in order of falling probability. [N, S] -> [N, S], float64.
     """
     coefficients = linear.double().view(len(adjacency.sizes), -1)
 
@@ -43,9 +43,10 @@ def decode_quadratic(
 def decode_cover(
     probs: Tensor, adjacency: DenseAdjacency, penalty: float, token_size: int, costs: CoverCosts | None = None
 ) -> Tensor:
-    """States that minimise H(X) = sum_i chosen_i x_i + penalty * sum_i uncovered_i prod_j (1 - x_j), j in i and around.
+    """States that minimise H(X) = sum_i chosen_i x_i + penalty * sum_i uncovered_i prod_j (1 - x_j).
 
-    Without `costs` nodes cost 1. Token by token, in the order of falling probability. [N, S] -> [N, S], float64.
+    The product is over node i and its neighbours j. Without `costs`, nodes cost 1. Tokens are decided one by one, in
+    order of falling probability. [N, S] -> [N, S], float64.
     """
     ones = torch.ones(len(probs), device=probs.device)
     table = torch.stack(costs or (ones, ones)).double().view(2, len(adjacency.sizes), -1)
@@ -58,9 +59,9 @@ def decode_cover(
 
 
 def fixed_point_scale(num_terms: int) -> float:
-    """A power of two by which logarithms of at least `SMALLEST_FREE` become integers whose sums fit 63 bits.
+    """A power of two that turns logarithms of values from `SMALLEST_FREE` up into integers whose sums fit in 63 bits.
 
-    Sums of logarithms are updated once per edge; integers make every update exact, so no error piles up at hubs.
+    Sums of logarithms are updated once per edge; integers make every update exact, so no error builds up at hubs.
 
     >>> math.log2(fixed_point_scale(10_000))
     43.0
@@ -91,7 +92,7 @@ def _decode_quadratic(
     """States of some graphs, whose padding has probability -1. [B, S, P] -> [B, S, P]."""
     in_order, order = values.sort(dim=2, descending=True, stable=True)
     values, in_order = values.clamp(min=0), in_order.clamp(min=0)
-    # Summed from the back, not updated while decoding: rounding errors do not pile up and the last sum is exactly 0.
+    # Summed from the back, not updated while decoding: rounding errors do not build up and the last sum is exactly 0.
     undecided = F.pad(in_order.flip(2).cumsum(2).flip(2), (0, 1))  # [B, S, P + 1]
     linear = linear[:, None].expand_as(values)
     num_chosen = torch.zeros_like(undecided[:, :, 0])
@@ -102,7 +103,7 @@ def _decode_quadratic(
         total_outside = num_chosen + undecided[:, :, first + length]
         fields = linear.gather(2, token) + edge * (rows @ outside[..., None])[..., 0] + pair * total_outside[..., None]
         inner = edge * rows.gather(3, token[:, :, None].expand(-1, -1, length, -1)) + pair  # [B, S, k, k]
-        # Padding gets no energy at all: both its states tie, and the lower one is 0.
+        # Padding gets no energy, so its two states tie and the lower one, 0, wins.
         valid = _valid(sizes, first, length)  # [B, 1, k]
         fields, inner = fields.where(valid, 0.0), inner.where(valid[..., None] & valid[:, :, None], 0.0)
         states = _states_of(_lowest(_quadratic_energies(fields, inner)), length)
@@ -114,7 +115,7 @@ def _decode_quadratic(
 def _quadratic_energies(fields: Tensor, inner: Tensor) -> Tensor:
     """Energy of every configuration from the nodes' fields and couplings. [..., k], [..., k, k] -> [..., 2^k].
 
-    Node `a` doubles the configurations: those with it cost its field and its couplings to the nodes before it more.
+    Node `a` doubles the configurations; the new ones add its field and its couplings to the nodes before it.
     """
     energies = torch.zeros_like(fields[..., :1])
     for a in range(fields.shape[-1]):
@@ -137,7 +138,7 @@ def _decode_cover(
     log_free = (scale * (1 - values).clamp(min=SMALLEST_FREE).log()).round().long()
     diagonal = torch.eye(num_padded, dtype=torch.bool, device=values.device) & _valid(sizes, 0, num_padded)
     closed = (matrix != 0) | diagonal  # [B, P, P]
-    log_uncovered = _integer_product(log_free, closed)  # of each node: over the undecided nodes that could cover it
+    log_uncovered = _integer_product(log_free, closed)  # sums over the undecided nodes that could cover each node
     covered = torch.zeros_like(values, dtype=torch.bool)
     for first, token in _tokens(order, token_size):
         length = token.shape[2]
@@ -148,7 +149,7 @@ def _decode_cover(
         masks = (rows * bits[:, None]).sum(2)  # which members of the token cover each node
         per_mask = uncovered.new_zeros(*uncovered.shape[:2], 2**length).scatter_add(2, masks, uncovered)
         per_mask[..., 0] = 0.0
-        # Padding, which covers nothing, costs 1: its lower state is the better one.
+        # Padding covers nothing and costs 1, so its lower state is better.
         own = cost_chosen.gather(2, token).where(_valid(sizes, first, length), 1.0)
         chosen = _lowest(_cover_energies(per_mask, penalty, own))
         covered = covered | (masks & chosen[..., None] != 0)
@@ -157,10 +158,10 @@ def _decode_cover(
 
 
 def _cover_energies(per_mask: Tensor, penalty: float, own: Tensor) -> Tensor:
-    """Energy of every configuration: what its nodes cost, and what none of them covers. [..., 2^k] -> [..., 2^k].
+    """Energy of every configuration: the cost of its nodes and of what none of them covers. [..., 2^k] -> [..., 2^k].
 
-    `own` [..., k] is what each node costs. What configuration s leaves uncovered are the masks inside its complement:
-    sums over subsets, read backwards.
+    `own` [..., k] is the cost of each node. Configuration s leaves the masks inside its complement uncovered, so these
+    are sums over subsets, read backwards.
     """
     num_states = per_mask.shape[-1]
     length = num_states.bit_length() - 1
@@ -175,7 +176,7 @@ def _cover_energies(per_mask: Tensor, penalty: float, own: Tensor) -> Tensor:
 def _integer_product(values: Tensor, closed: Tensor) -> Tensor:
     """Sum of 63-bit integers over each node's closed neighbourhood, exactly. [B, S, P], [B, P, P] -> [B, S, P].
 
-    GPUs multiply no integer matrices; float64 sums the upper and the lower 32 bits without rounding.
+    GPUs cannot multiply integer matrices, so float64 sums the upper and the lower 32 bits, without rounding.
     """
     high, low = values >> 32, values & 0xFFFFFFFF
     weights = closed.double()

@@ -1,13 +1,13 @@
 """Simulated annealing on a GPU by Triton kernels: one program per graph and chain, fields in registers.
 
-The reference is `torch_anneal`, which has the same functions, gives the same states, and takes graphs padded to more
-than `MAX_PADDED` nodes. Kept apart from the callers because not every platform has Triton.
+The reference is `torch_anneal`, which has the same functions and gives the same states. It also serves graphs padded to
+more than `MAX_PADDED` nodes. Kept apart from the callers because not every platform has Triton.
 
-A rejected proposal changes nothing, so a program does not walk through the nodes: it compares all fields with their
-thresholds at once and goes straight to the next node that will flip, which leaves as many steps in a sweep as there are
-flips, a few in a hundred nodes at low temperatures. A flip needs the node's row of the adjacency. Programs are as few
-warps as hold a graph's fields, as in `triton_decode`. Products are not fused into sums, which would round differently
-from the reference.
+A rejected proposal changes nothing, so a program does not walk through the nodes. It compares all fields with their
+thresholds at once and goes straight to the next node that will flip. A sweep then has as many steps as flips, a few per
+hundred nodes at low temperatures. A flip needs the node's row of the adjacency. As in `triton_decode`, a program has
+only as many warps as are needed to hold a graph's fields. Products are not fused into sums, because that would round
+differently from the reference.
 
 Legend: B graphs, P padded nodes per graph, N = B * P rows, S chains per graph, K sweeps.
 """
@@ -29,7 +29,7 @@ from diffuco.ops.triton_decode import MAX_PADDED, NODES_PER_WARP, WIDEST_READ, c
 _log = logging.getLogger(__name__)
 
 COUNTS = ("num_chains", "num_graphs", "num_sweeps")
-"""Arguments whose values do not make another kernel: compiling takes longer than most runs."""
+"""Arguments whose values do not lead to a new kernel, because compiling one takes longer than most runs."""
 
 _STRIDE: tl.constexpr = tl.constexpr(GOLDEN)
 _LEVEL_SHIFT: tl.constexpr = tl.constexpr(32 - LEVEL_BITS)
@@ -86,7 +86,7 @@ def _launch(
     annealed = torch.empty(states.shape, device=states.device)
     if not states.numel():
         return annealed.to(states.dtype)
-    # Filled on the device: copying from the host would wait.
+    # Filled on the device, because copying from the host would wait for it.
     constants = torch.cat([annealed.new_full((1,), scalar, dtype=torch.float64) for scalar in (*scalars, TIE)])
     keys = chain_keys(seed, num_graphs, num_chains, states.device)
     tensors = (adjacency.matrix, adjacency.sizes, temperatures.double(), keys, exponentials(states.device), constants)
@@ -124,7 +124,7 @@ def quadratic_kernel(
     block: tl.constexpr,
     vector: tl.constexpr,
 ) -> None:
-    """Anneal one chain; `fields` leaves out the coupling of all pairs, which depends on the number chosen only."""
+    """Anneal one chain; `fields` leaves out the coupling of all pairs, which depends only on the number chosen."""
     num_padded = num_reads * vector
     program = tl.program_id(0).to(tl.int64)
     graph = program // num_chains
@@ -185,7 +185,7 @@ def cover_kernel(
     vector: tl.constexpr,
     has_costs: tl.constexpr,
 ) -> None:
-    """Anneal one chain; as in `numba_anneal`, a node's field is 1 - penalty * needs, or as `costs` [2, N] have it."""
+    """Anneal one chain; as in `numba_anneal`, a node's field is 1 - penalty * needs; `costs` [2, N] change it."""
     num_padded = num_reads * vector
     program = tl.program_id(0).to(tl.int64)
     graph = program // num_chains
@@ -197,7 +197,7 @@ def cover_kernel(
     nodes = tl.arange(0, block)
     x = (tl.load(states + first_cell + nodes * num_chains, mask=nodes < size, other=0.0) != 0.0).to(tl.int32)
     cost_chosen, cost_uncovered = 1.0, 1
-    if has_costs:  # else they are not read
+    if has_costs:  # otherwise they are not read
         costs += graph * num_padded
         cost_chosen = tl.load(costs + nodes, mask=nodes < size, other=0.0)
         cost_uncovered = tl.load(costs + num_graphs * num_padded + nodes, mask=nodes < size, other=0.0)
@@ -227,7 +227,7 @@ def cover_kernel(
             flip = _next_flip(changes < thresholds, nodes, x, position, size)
             node, sign = flip // 2, tl.where(flip < 2 * size, 1 - 2 * (flip % 2), 0)
             closed = closed_row(matrix, tl.where(node < size, node, -1), nodes, size, num_padded, vector)
-            # Covered by no other node, or by a single one: these are needed by others now, or no longer.
+            # The flip changes `needs` around nodes that no other chosen node covers, or a single one.
             others = covering - flip % 2
             affected = tl.where(closed & (others <= 1), others, 2)
             inner = size * 0
@@ -250,7 +250,7 @@ def cover_kernel(
 
 @triton.jit
 def _next_flip(accepted: tl.tensor, nodes: tl.tensor, x: tl.tensor, position: tl.tensor, size: tl.tensor) -> tl.tensor:
-    """Twice the next accepted node from a position on, plus its state; twice the size if there is none."""
+    """Twice the first accepted node from a position on, plus its state; twice the size if there is none."""
     accepted = accepted & (nodes >= position) & (nodes < size)
     return tl.min(tl.where(accepted, 2 * nodes + x, 2 * size))
 
@@ -259,7 +259,7 @@ def _next_flip(accepted: tl.tensor, nodes: tl.tensor, x: tl.tensor, position: tl
 def _quadratic_energy(
     x: tl.tensor, fields: tl.tensor, coefficients: tl.tensor, pair: tl.tensor, num_chosen: tl.tensor
 ) -> tl.tensor:
-    """H(X): half of what the nodes feel, and the other half of what they feel alone."""
+    """H(X): half of the fields of the chosen nodes, pairs included, plus half of their linear coefficients."""
     pairs = pair * (num_chosen * (num_chosen - 1)).to(tl.float64)
     return 0.5 * (tl.sum(x.to(tl.float64) * (fields + coefficients)) + pairs)
 
@@ -274,7 +274,7 @@ def _cover_energy(
     cost_uncovered: tl.tensor,
     has_costs: tl.constexpr,
 ) -> tl.tensor:
-    """H(X): the chosen nodes, and the penalty of those not covered."""
+    """H(X): the cost of the chosen nodes plus the penalty for the uncovered ones."""
     uncovered = is_node & (covering == 0)
     if has_costs:
         return tl.sum(x.to(tl.float64) * cost_chosen) + penalty * tl.sum(tl.where(uncovered, cost_uncovered, 0.0))
@@ -284,7 +284,7 @@ def _cover_energy(
 
 @triton.jit
 def _at(values: tl.tensor, nodes: tl.tensor, node: tl.tensor, is_tensor: tl.constexpr) -> tl.tensor:
-    """The value of one node, or the value that all have."""
+    """The value of one node, or the value that all nodes share."""
     if is_tensor:
         return tl.sum(tl.where(nodes == node, values, 0.0))
     else:
@@ -293,7 +293,7 @@ def _at(values: tl.tensor, nodes: tl.tensor, node: tl.tensor, is_tensor: tl.cons
 
 @triton.jit
 def _thresholds(temperature: tl.tensor, counter: tl.tensor, nodes: tl.tensor, table: tl.tensor) -> tl.tensor:
-    """Below which change of the energy each node flips in this sweep; `counter` is the chain's key plus its strides."""
+    """The change of energy below which each node flips in this sweep; `counter` is the chain's key plus its strides."""
     levels = _mix(_mix(counter) + nodes.to(tl.uint32) * _STRIDE) >> _LEVEL_SHIFT
     return temperature * tl.load(table + levels).to(tl.float64)
 

@@ -1,20 +1,21 @@
 """Conditional Expectation on a GPU by Triton kernels: one program per graph and sample walks all tokens.
 
-Sec. 4.1. The reference is `torch_decode`, which has the same functions and takes what these kernels do not: tokens of
-more than `MAX_TOKEN_SIZE` nodes, and graphs padded to more than `MAX_PADDED`. Kept apart from the callers because not
-every platform has Triton.
+Sec. 4.1. The reference is `torch_decode`, which has the same functions. It also serves what these kernels do not:
+tokens of more than `MAX_TOKEN_SIZE` nodes, and graphs padded to more than `MAX_PADDED`. Kept apart from the callers
+because not every platform has Triton.
 
-A token needs the rows of its nodes and one decision, and the decisions of one program depend on each other. So a
-program is as few warps as hold a graph's values in registers, up to 512 nodes per warp: sums then are shuffles without
-barriers, and latency is hidden by the other programs of the processor. Energies of 2^k configurations stay in registers
-as well; couplings inside a token are single loads of rows just read. The cover kernel reads every row twice, first for
-the products of all nodes, and sums over the nodes once per configuration, 2^k - 1 times per token, which for k = 8 is
-most of its work. Everything is float64 or integer, so that ties are ties; scalars come in a tensor, as Triton would
-make float32 of them.
+A token needs the rows of its nodes and one decision, and each decision of a program depends on those before it. So a
+program has only as many warps as are needed to hold a graph's values in registers, with up to 512 nodes per warp. Sums
+are then shuffles without barriers, and the other programs of the processor hide latency. The energies of the 2^k
+configurations stay in registers too. Couplings inside a token are single loads from rows just read. The cover kernel
+reads every row twice, the first time for the products of all nodes. It sums over the nodes once per configuration,
+2^k - 1 times per token, which is most of its work for k = 8. Everything is float64 or integer, so that ties are
+recognised as ties. Scalars are passed in a tensor, because Triton would turn them into float32.
 
-On an H200, 500 RB-small graphs x 8 samples take the quadratic kernel 0.46 ms for k = 1 and 0.62 ms for k = 8, RB-large
-graphs 9.6 and 15.9 ms; the cover kernel 2.7, 8.4, 37 and 165 ms (`experiments/results/decode-h200.json`). Rows are read
-at up to 0.9 TB/s, a fifth of what a copy moves there, so instructions and not memory are the limit.
+On an H200, 500 RB-small graphs x 8 samples take 0.46 ms in the quadratic kernel for k = 1 and 0.62 ms for k = 8;
+RB-large graphs take 9.6 and 15.9 ms. In the cover kernel these are 2.7, 8.4, 37 and 165 ms
+(`experiments/results/decode-h200.json`). Rows are read at up to 0.9 TB/s, a fifth of the rate of a copy, so
+instructions and not memory are the limit.
 
 Legend: B graphs, P padded nodes per graph, N = B * P rows, S samples per graph, k nodes per token; a token has 2^k
 configurations s, bit j of s being the state of its j-th node.
@@ -80,7 +81,7 @@ def _order(probs: Tensor, adjacency: DenseAdjacency) -> Tensor:
     num_graphs, num_padded, _ = adjacency.matrix.shape
     values = probs.view(num_graphs, num_padded, probs.shape[1]).transpose(1, 2)
     mask = torch.arange(num_padded, device=probs.device) < adjacency.sizes[:, None, None]
-    # Sorted in the type they came in: the same order as in float64, with fewer bits to sort by.
+    # Sorted in their own type, which gives the same order as float64 with fewer bits to sort by.
     return torch.where(mask, values, -1.0).argsort(dim=2, descending=True, stable=True)
 
 
@@ -98,7 +99,7 @@ def _launch(
     states = torch.empty(probs.shape, dtype=torch.float64, device=probs.device)
     if not states.numel():
         return states
-    # Filled on the device: copying from the host would wait.
+    # Filled on the device, because copying from the host would wait for it.
     constants = torch.cat([states.new_full((1,), scalar) for scalar in (*scalars, TIE)])
     tensors = (_order(probs, adjacency), *inputs, adjacency.matrix, adjacency.sizes, constants)
     block = triton.next_power_of_2(num_padded)
@@ -133,7 +134,7 @@ def quadratic_kernel(
     block: tl.constexpr,
     vector: tl.constexpr,
 ) -> None:
-    """Decide the nodes of one graph and sample by the fields that the values outside each token exert."""
+    """Decide the nodes of one graph and sample by the fields that come from the values outside each token."""
     num_padded = num_reads * vector
     program = tl.program_id(0).to(tl.int64)
     graph = program // num_samples
@@ -149,7 +150,7 @@ def quadratic_kernel(
     for first in range(0, size, token_size):
         for a in tl.static_range(token_size):
             values = tl.where(nodes == _node(order, first + a, size), 0.0, values)
-        # Padding at the end of the last token adds no energy: both its states tie, and the lower one is 0.
+        # Padding at the end of the last token adds no energy, so its two states tie and the lower one, 0, wins.
         energies = tl.full((2**token_size,), 0.0, tl.float64)
         for a in tl.static_range(token_size):
             node = _node(order, first + a, size)
@@ -187,10 +188,10 @@ def cover_kernel(
     vector: tl.constexpr,
     has_costs: tl.constexpr,
 ) -> None:
-    """Decide the nodes of one graph and sample by what each configuration of a token leaves uncovered.
+    """Decide the nodes of one graph and sample by the nodes that each configuration of a token leaves uncovered.
 
     `log_uncovered` of a node is the sum of log(1 - v), in fixed point, over the undecided nodes that could cover it.
-    `costs` are what rows cost if chosen and if uncovered, [2, N].
+    `costs` [2, N] are the costs of rows if chosen and if uncovered.
     """
     num_padded = num_reads * vector
     program = tl.program_id(0).to(tl.int64)
@@ -206,7 +207,7 @@ def cover_kernel(
     num_members = tl.full((2**token_size,), 0, tl.int32)
     for a in tl.static_range(token_size):
         num_members += (configurations >> a) & 1
-    if has_costs:  # else they are not read
+    if has_costs:  # otherwise they are not read
         num_rows = tl.num_programs(0).to(tl.int64) // num_samples * num_padded
         costs += graph * num_padded
         cost_uncovered = tl.load(costs + num_rows + nodes, mask=nodes < size, other=0.0)
@@ -230,14 +231,14 @@ def cover_kernel(
             reached = reached | closed
             log_uncovered -= tl.where(closed, tl.load(log_free + node * num_samples, mask=node >= 0, other=0), 0)
             if has_costs:
-                # Padding costs 1: its lower state is the better one.
+                # Padding costs 1, so its lower state is better.
                 own = tl.load(costs + node, mask=node >= 0, other=1.0)
                 energies += tl.where(((configurations >> a) & 1) != 0, own, 0.0)
         uncovered = tl.where(covered, 0.0, tl.exp(log_uncovered.to(tl.float64) * unit))
         uncovered = tl.where(reached, uncovered, 0.0)
         if has_costs:
             uncovered *= cost_uncovered
-        for configuration in range(0, 2**token_size - 1):  # the last one covers all that the token can
+        for configuration in range(0, 2**token_size - 1):  # the last one covers everything that the token can
             left = tl.sum(tl.where((masks & configuration) == 0, uncovered, 0.0))
             energies += tl.where(configurations == configuration, penalty * left, 0.0)
         chosen = _lowest(energies, configurations, tie)
@@ -263,9 +264,10 @@ def row_of(
     num_padded: tl.tensor,
     vector: tl.constexpr,
 ) -> tl.tensor:
-    """The weights between `node` and each of `nodes`; zeros if it is -1."""
-    # Masked in whole vectors, which lets Triton read them as such; the last one may hold zeros of the padding.
-    # One comparison, not two joined: Triton's interpreter gives the truth of a scalar the type of what was compared.
+    """The weights between `node` and each of `nodes`; zeros if `node` is -1."""
+    # The mask covers whole vectors, so that Triton reads whole vectors; the last one may hold zeros of the padding.
+    # It is one comparison and not two joined ones, because Triton's interpreter gives the result of a comparison of
+    # scalars the type of these scalars.
     mask = nodes // vector < tl.where(node >= 0, tl.cdiv(size, vector), 0)
     return tl.load(matrix + node * num_padded + nodes, mask=mask, other=0.0)
 
@@ -279,7 +281,7 @@ def closed_row(
     num_padded: tl.tensor,
     vector: tl.constexpr,
 ) -> tl.tensor:
-    """Which nodes `node` covers: itself and its neighbours; none if it is -1."""
+    """Which nodes `node` covers: itself and its neighbours; none if `node` is -1."""
     return (row_of(matrix, node, nodes, size, num_padded, vector).to(tl.float32) != 0.0) | (nodes == node)
 
 

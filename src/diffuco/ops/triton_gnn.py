@@ -1,4 +1,4 @@
-"""Launches of the network's kernels: how the work is cut, and what each call reads and writes.
+"""Launches of the network's kernels: how the work is divided, and what each call reads and writes.
 
 Legend: B graphs, N rows, S samples per graph, F features; node tensors are [N, S, F].
 """
@@ -20,19 +20,19 @@ from diffuco.ops.triton_gnn_backward import (
 from diffuco.ops.triton_gnn_forward import encode_kernel, head_kernel, layer_kernel, neighbor_sum_kernel, sums_kernel
 
 LARGEST_GRADIENT = 32.0
-"""Of a scaled logit. Inside the network gradients have grown a hundredfold at most; float16 ends at 65,504."""
+"""Largest gradient of a scaled logit; it grows at most a hundredfold inside the network, and float16 ends at 65,504."""
 
 
 class Launch(NamedTuple):
-    """How a kernel is cut into programs."""
+    """How a kernel is divided into programs."""
 
     rows: int
-    """Nodes of a tile."""
+    """Nodes per tile."""
     num_warps: int
     num_programs: int
     """Persistent programs."""
     num_stages: int = 3
-    """How many tiles are loaded ahead, at most."""
+    """Most tiles that are loaded ahead."""
 
     def grid(self, tiles: "Tiles") -> tuple[int]:
         """No more programs than tiles."""
@@ -43,14 +43,14 @@ class Launch(NamedTuple):
 FORWARD = Launch(rows=64, num_warps=4, num_programs=132 * 3)
 ENCODE = FORWARD._replace(num_stages=1)
 SUMS = Launch(rows=64, num_warps=4, num_programs=132 * 4)
-"""Of what walks over whole graphs: one program per graph and sample, or more where those are few."""
+"""For kernels that walk over whole graphs: one program per graph and sample, or more if there are few graphs."""
 NORM_ROWS = 32
-"""Nodes that the backward pass of GraphNorm takes at a time."""
+"""Nodes that the backward pass of GraphNorm processes at a time."""
 BACKWARD = Launch(rows=64, num_warps=4, num_programs=132 * 2, num_stages=2)
 ENCODE_BACKWARD = BACKWARD._replace(rows=128, num_stages=1)
-"""Each program of a backward kernel fills one line of `partial_gradients`, so all of them have equally many."""
+"""Each program of a backward kernel fills one line of `partial_gradients`, so all kernels have the same number."""
 NEIGHBOR_COLUMNS = 2048
-"""Columns of one program of the sparse neighbour sum."""
+"""Columns that one program of the sparse neighbour sum covers."""
 
 
 class Tiles(NamedTuple):
@@ -63,7 +63,7 @@ class Tiles(NamedTuple):
     extents: Tensor
     """[B] rows of each graph, padding included; padding is written as 0."""
     largest: int
-    """Most rows of a graph."""
+    """Rows of the largest graph, padding included."""
     num_samples: int
 
     @property
@@ -76,7 +76,7 @@ class Tiles(NamedTuple):
         return -(-self.largest // rows)
 
     def arguments(self, launch: Launch) -> dict[str, Any]:
-        """What every kernel that walks over tiles is told."""
+        """Arguments of every kernel that walks over tiles."""
         num_blocks = self.num_blocks(launch.rows)
         return {
             "starts": self.starts,
@@ -95,7 +95,7 @@ class EncoderShape(NamedTuple):
     """Columns of the encoder's input."""
 
     num_inputs: int
-    """State, random features, node weight where it is read, bias, one-hot step."""
+    """State, random features, node weight if it is used, bias, one-hot step."""
     num_random_features: int
     weighted: bool
 
@@ -122,7 +122,7 @@ def encode(
 
 def graph_sums(tiles: Tiles, summed: Tensor, row_scale: Tensor, sums: Tensor) -> None:
     """Write the sum and the sum of squares of each graph and sample. [N, S, F] -> [B * S, 2, F]."""
-    # In parts, where graphs and samples are too few to keep the device busy.
+    # Graphs are summed in parts if there are too few graphs and samples to keep the device busy.
     num_parts = max(1, min(tiles.num_blocks(SUMS.rows), SUMS.num_programs // tiles.num_items))
     parts = sums if num_parts == 1 else torch.empty(len(sums), num_parts, *sums.shape[1:], device=sums.device)
     sums_kernel[(tiles.num_items, num_parts)](
@@ -136,12 +136,12 @@ def graph_sums(tiles: Tiles, summed: Tensor, row_scale: Tensor, sums: Tensor) ->
 
 
 class Kept(NamedTuple):
-    """What the backward pass needs of the inside of a layer."""
+    """Values from inside a layer that the backward pass needs."""
 
     first: Tensor
-    """[N, S, F] after the MLP's norm; the last bit says whether the MLP's second product was positive."""
+    """[N, S, F] values after the MLP's norm; the last bit says whether the MLP's second product was positive."""
     lines: Tensor
-    """[N, S, 3] of the MLP's norm the factor and what it made of 0, and the factor of the layer's norm."""
+    """[N, S, 3] the factor of the MLP's norm, the value that norm maps 0 to, and the factor of the layer's norm."""
 
 
 def layer(
@@ -155,7 +155,7 @@ def layer(
     messages: Tensor | None,
     kept: Kept | None,
 ) -> None:
-    """Write a layer's result, the messages of the next layer if there is one, and what is to be kept. [N, S, F]."""
+    """Write a layer's result, the messages of the next layer if there is one, and `kept` if given. [N, S, F]."""
     layer_kernel[FORWARD.grid(tiles)](
         *(h, summed, row_scale, sums, packed, h_next, h if messages is None else messages),
         *((h, h) if kept is None else kept),
@@ -174,12 +174,12 @@ def head(tiles: Tiles, h: Tensor, packed: Tensor) -> Tensor:
 
 
 def partial_gradients(packed: Tensor) -> Tensor:
-    """Room for the gradient of the packed weights from every program of the backward kernels. [programs, weights]."""
+    """Memory for the gradient of the packed weights from each program of the backward kernels. [programs, weights]."""
     return torch.empty(BACKWARD.num_programs, len(packed), device=packed.device)
 
 
 def gradient_scale(d_logits: Tensor) -> Tensor:
-    """The power of two that brings the largest gradient of a logit to at most `LARGEST_GRADIENT`. [N, S] -> []."""
+    """The power of two that scales the largest gradient of a logit to at most `LARGEST_GRADIENT`. [N, S] -> []."""
     largest = d_logits.abs().amax().clamp(min=torch.finfo(torch.float32).tiny)
     return (LARGEST_GRADIENT / largest).log2().floor().clamp(max=100).exp2()
 
@@ -200,19 +200,19 @@ class Inside(NamedTuple):
     """Gradients inside a layer. [N, S, F] each."""
 
     d_sum: Tensor
-    """Of what the layer's norm gets."""
+    """Gradient of the input of the layer's norm."""
     d_first: Tensor
-    """Of the MLP's first product."""
+    """Gradient of the MLP's first product."""
     d_normal: Tensor
-    """Of the normalised neighbour sums."""
+    """Gradient of the normalised neighbour sums."""
 
 
 def layer_backward(
     tiles: Tiles, h_next: Tensor, kept: Kept, d_h: Tensor, d_messages: Tensor | None, packed: Tensor, grads: Tensor
 ) -> Inside:
-    """Turn the gradient `d_h` of a layer's result into that of its input but for the messages, in place.
+    """Turn `d_h` in place, from the gradient of a layer's result to that of its input without its messages.
 
-    `d_messages` is the gradient of the messages that the result `h_next` was sent as. [N, S, F].
+    `d_messages` is the gradient of the messages computed from the result `h_next`. [N, S, F].
     """
     inside = Inside(torch.empty_like(d_h), torch.empty_like(d_h), torch.empty_like(d_h))
     layer_backward_kernel[(BACKWARD.num_programs,)](
@@ -234,9 +234,9 @@ def norm_backward(
     d_values: Tensor,
     gradient_scale: Tensor,
 ) -> Tensor:
-    """Turn the gradient of the normalised sums into that of the neighbour sums, in place; that of the mean's share.
+    """Turn the gradient of the normalised sums into that of the neighbour sums, in place.
 
-    [N, S, F] -> [F].
+    The result is the gradient of the mean's share. [N, S, F] -> [F].
     """
     d_shares = torch.empty(tiles.num_items, summed.shape[2], dtype=torch.float32, device=summed.device)
     norm_backward_kernel[(tiles.num_items,)](
@@ -260,7 +260,7 @@ def products(
     d_messages: Tensor,
     grads: Tensor,
 ) -> None:
-    """Write the gradients of a layer's other weights, from that of its own messages among others. [N, S, F]."""
+    """Write the gradients of a layer's other weights; `d_messages` is the gradient of its own messages. [N, S, F]."""
     products_kernel[(BACKWARD.num_programs,)](
         *(h, summed, row_scale, sums, packed, inside.d_sum, inside.d_first, d_messages, grads),
         **tiles.arguments(BACKWARD),
@@ -292,7 +292,7 @@ def encode_backward(
 
 
 def neighbor_sum(lists: NeighborLists, values: Tensor, out: Tensor, row_scale: Tensor | None = None) -> None:
-    """Write the sum over each node's neighbours, scaled by row if asked. Reference: `csr_neighbor_sum`. [N, ...]."""
+    """Write the sum over each node's neighbours, scaled by row if given. Reference: `csr_neighbor_sum`. [N, ...]."""
     num_rows, num_columns = len(values), values[0].numel()
     columns = min(NEIGHBOR_COLUMNS, triton.next_power_of_2(num_columns))
     neighbor_sum_kernel[(num_rows, triton.cdiv(num_columns, columns))](
@@ -303,7 +303,7 @@ def neighbor_sum(lists: NeighborLists, values: Tensor, out: Tensor, row_scale: T
         HAS_SCALE=row_scale is not None,
         NEIGHBORS=4,
         COLUMNS=columns,
-        # A warp loads 512 columns of its four neighbours at once; twice as many warps took up to ten times as long.
+        # A warp loads 512 columns of four neighbours at once; twice as many warps took up to ten times as long.
         num_warps=max(1, columns // 512),
     )
 

@@ -1,9 +1,9 @@
-"""The gradient of the network's row-wise chains as Triton kernels; the reference is that of `model.gnn` by autograd.
+"""The gradient of the network's row-wise chains as Triton kernels; the reference is `model.gnn` with autograd.
 
-Each program keeps the gradient of the weights in registers until its last tile; the programs' gradients are summed at
-the end, in a fixed order, so that a run can be repeated exactly.
+Each program keeps the gradient of the weights in registers until its last tile. At the end, the gradients of all
+programs are summed in a fixed order, so that a run can be repeated exactly.
 
-Types, packed weights and the legend are those of `triton_gnn_pieces`.
+Types, packed weights and the legend are explained in `triton_gnn_pieces`.
 """
 
 import triton
@@ -77,13 +77,13 @@ def head_backward_kernel(
         at = rows * num_samples + sample
         given = tl.load(h + at[:, None] * F + cols, mask=real[:, None], other=0.0)
         d_logit = tl.load(d_logits + at, mask=real, other=0.0) * factor
-        # Again what the forward pass computed.
+        # Compute again what the forward pass computed.
         hidden = product(given, first) + load_vector(packed, HEAD_MATRICES, 0, F)
         first_standard, first_inverse, first_zero = standardise(tl.maximum(hidden, 0.0), F)
         middle = first_standard.to(dtype)
         hidden = product(middle, second) + load_vector(packed, HEAD_MATRICES, 1, F)
         standard, inverse, zero = standardise(tl.maximum(hidden, 0.0), F)
-        # And back.
+        # Compute the gradients.
         g_bias += d_logit
         g_lines = add_sum(narrowed(standard * d_logit[:, None], dtype), 2, g_lines, ROWS)
         d_standard = d_logit[:, None] * load_vector(packed, HEAD_MATRICES, 2, F)
@@ -128,10 +128,10 @@ def layer_backward_kernel(
     F: tl.constexpr,
     ROWS: tl.constexpr,
 ) -> None:
-    """From the gradient of a layer's result to those inside it and, in place, that of its input but for the messages.
+    """Compute the gradients inside a layer; `d_h` turns from that of its result to that of its input without messages.
 
-    Of the weights' gradients only the second matrix's is here. Those of the others need nothing but what is stored
-    here, and all at once they would not fit in the registers: see `products_kernel`.
+    Of the weights, only the second matrix and its bias get their gradient here. The gradients of the others need only
+    what is stored here, and all of them together would not fit in the registers: see `products_kernel`.
     """
     dtype = d_h.dtype.element_ty
     cols = tl.arange(0, F)[None, :]
@@ -246,7 +246,7 @@ def norm_backward_kernel(
     F: tl.constexpr,
     ROWS: tl.constexpr,
 ) -> None:
-    """Through GraphNorm, in place: gradient of the normalised sums -> gradient of the neighbour sums, of one item."""
+    """GraphNorm: turn one item's gradient of the normalised sums into that of the neighbour sums, in place."""
     item = tl.program_id(0)
     graph = item // num_samples
     size = tl.load(sizes + graph)

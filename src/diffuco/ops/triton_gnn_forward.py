@@ -1,10 +1,10 @@
 """The network's row-wise chains as Triton kernels, and sums over neighbour lists; the reference is `model.gnn`.
 
-Between two neighbour sums a layer only needs the rows of one tile, so everything there is one kernel: normalise the
-sum, node MLP, skip, layer norm, and the message product of the next layer. A tile is `ROWS` nodes of one graph and one
+Between two neighbour sums a layer only needs the rows of one tile, so one kernel does all of it: normalise the sum,
+node MLP, skip, layer norm, and the message product of the next layer. A tile is `ROWS` nodes of one graph and one
 sample. Programs are persistent: they read the weights once and walk over tiles.
 
-Types, packed weights and the legend are those of `triton_gnn_pieces`.
+Types, packed weights and the legend are explained in `triton_gnn_pieces`.
 """
 
 import triton
@@ -132,7 +132,7 @@ def layer_kernel(
     F: tl.constexpr,
     ROWS: tl.constexpr,
 ) -> None:
-    """One layer after its neighbour sum, and the messages of the next; kept, if asked, what its gradient needs."""
+    """One layer after its neighbour sum, and the messages of the next; `KEEP` also stores what its gradient needs."""
     dtype = h.dtype.element_ty
     cols = tl.arange(0, F)[None, :]
     skip = load_matrix(packed, SKIP, F, dtype)
@@ -148,7 +148,7 @@ def layer_kernel(
         line = (rows * num_samples + sample)[:, None] * 3
         given = tl.load(h + at, mask=real[:, None], other=0.0)
         normal = load_normal_sum(summed, row_scale, sums, packed, graph, sample, rows, real, sizes, num_samples, F)
-        # Vectors are read where they are needed: over the whole loop they would fill the registers.
+        # Vectors are read where they are needed, because they would fill the registers over the whole loop.
         hidden = add_product(normal.to(dtype), first_a, product(given, first_h))
         hidden += load_vector(packed, LAYER_MATRICES, FIRST_BIAS, F)
         standard, inverse, zero = standardise(tl.maximum(hidden, 0.0), F)

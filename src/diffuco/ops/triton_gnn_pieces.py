@@ -1,12 +1,12 @@
-"""What the network's kernels are made of: tiles, packed weights, norms and products; the reference is `model.gnn`.
+"""Parts of the network's kernels: tiles, packed weights, norms and products; the reference is `model.gnn`.
 
-Activations and their gradients are float16: it keeps three bits more than bfloat16, activations have range to spare
-after a norm, and gradients are scaled by a power of two that brings the largest of the logits to a fixed size.
-Sums, norms and the gradient of the weights are float32. A kernel takes the type of its buffers, so float32 buffers give
-float32 arithmetic.
+Activations and their gradients are float16, which has three more bits of precision than bfloat16. Activations are well
+within its range after a norm, and gradients are scaled by a power of two that brings the largest gradient of a logit to
+a fixed size. Sums, norms and the gradient of the weights are float32. A kernel takes the type of its buffers, so
+float32 buffers give float32 arithmetic.
 
-Scales and shifts of norms are folded into the matrices and biases that follow them (`model.fused`), so that a norm is
-nothing but "mean 0, variance 1" here.
+Scales and shifts of norms are folded into the matrices and biases that follow them (`model.engine.layout`), so that a
+norm is only "mean 0, variance 1" here.
 
 Legend: B graphs, S samples per graph, F features, tile rows are nodes; node tensors are [N, S, F]. A packed layer is 5
 matrices [in, out], then 5 vectors; a packed head is 2 matrices, 3 vectors and one number.
@@ -36,7 +36,7 @@ def tile_of(
     num_blocks: tl.tensor,
     ROWS: tl.constexpr,
 ) -> Any:
-    """Graph, sample, rows, and which rows are nodes or at least exist. Neighbouring units are neighbours in memory."""
+    """Graph, sample, rows, which rows are nodes, and which rows exist. Consecutive units are neighbours in memory."""
     sample = unit % num_samples
     graph = unit // (num_samples * num_blocks)
     local = (unit // num_samples) % num_blocks * ROWS + tl.arange(0, ROWS)
@@ -59,7 +59,7 @@ def load_vector(packed: tl.tensor, num_matrices: tl.constexpr, index: tl.constex
 
 @triton.jit
 def store_matrix(grads: tl.tensor, index: tl.constexpr, values: tl.tensor, F: tl.constexpr) -> None:
-    """Where `load_matrix` would read it."""
+    """Store a matrix where `load_matrix` would read it."""
     lines = tl.arange(0, F)
     tl.store(grads + index * F * F + lines[:, None] * F + lines[None, :], values)
 
@@ -68,13 +68,13 @@ def store_matrix(grads: tl.tensor, index: tl.constexpr, values: tl.tensor, F: tl
 def store_vector(
     grads: tl.tensor, num_matrices: tl.constexpr, index: tl.constexpr, values: tl.tensor, F: tl.constexpr
 ) -> None:
-    """Where `load_vector` would read it."""
+    """Store a vector where `load_vector` would read it."""
     tl.store(grads + (num_matrices * F + index) * F + tl.arange(0, F), values)
 
 
 @triton.jit
 def standardise(values: tl.tensor, F: tl.constexpr) -> Any:
-    """Rows with mean 0 and variance 1, what they were multiplied with, and what a 0 has become."""
+    """Rows scaled to mean 0 and variance 1, the factor they were multiplied by, and the value that 0 is mapped to."""
     mean = (tl.sum(values, 1) / F)[:, None]
     centred = values - mean
     inverse = tl.rsqrt(tl.sum(centred * centred, 1) / F + EPSILON)[:, None]
@@ -83,7 +83,7 @@ def standardise(values: tl.tensor, F: tl.constexpr) -> Any:
 
 @triton.jit
 def standardise_backward(gradient: tl.tensor, standard: tl.tensor, inverse: tl.tensor, F: tl.constexpr) -> Any:
-    """The gradient of the values, from that of the standardised ones."""
+    """The gradient of the values, given the gradient of the standardised values."""
     mean = (tl.sum(gradient, 1) / F)[:, None]
     along = (tl.sum(gradient * standard, 1) / F)[:, None]
     return inverse * (gradient - mean - standard * along)
@@ -91,7 +91,7 @@ def standardise_backward(gradient: tl.tensor, standard: tl.tensor, inverse: tl.t
 
 @triton.jit
 def narrowed(values: tl.tensor, dtype: tl.constexpr) -> Any:
-    """To the type of a buffer; what is out of float16's range becomes its largest value, never infinite."""
+    """Convert to the type of a buffer; values beyond the range of float16 become its largest value, never infinite."""
     if dtype == tl.float16:
         values = tl.minimum(tl.maximum(values, -65504.0), 65504.0)
     return values.to(dtype)
@@ -107,26 +107,26 @@ def with_bit(values: tl.tensor, bit: tl.tensor) -> Any:
 
 @triton.jit
 def last_bit(values: tl.tensor) -> Any:
-    """What `with_bit` has put there."""
+    """The bit that `with_bit` has stored."""
     integer: tl.constexpr = tl.int16 if values.dtype == tl.float16 else tl.int32
     return values.to(integer, bitcast=True) & 1
 
 
 @triton.jit
 def product(a: tl.tensor, b: tl.tensor) -> Any:
-    """A product that keeps float32 as it is."""
+    """A matrix product that keeps the full precision of float32."""
     return tl.dot(a, b, input_precision="ieee")
 
 
 @triton.jit
 def add_product(a: tl.tensor, b: tl.tensor, total: tl.tensor) -> Any:
-    """`product` on top of a total."""
+    """Add a `product` to a total."""
     return tl.dot(a, b, acc=total, input_precision="ieee")
 
 
 @triton.jit
 def add_sum(values: tl.tensor, index: tl.constexpr, sums: tl.tensor, ROWS: tl.constexpr) -> Any:
-    """Add the sum of a tile's rows to line `index` of 16 sums: a product with ones, which needs no barrier."""
+    """Add the sum of a tile's rows to line `index` of 16 sums, as a product with ones, which needs no barrier."""
     ones = tl.where(tl.arange(0, 16)[:, None] == index, 1.0, 0.0) + tl.zeros([16, ROWS], tl.float32)
     return tl.dot(ones.to(values.dtype), values, acc=sums, input_precision="ieee")
 
@@ -139,7 +139,7 @@ def sum_line(sums: tl.tensor, index: tl.constexpr) -> Any:
 
 @triton.jit
 def graph_moments(sums: tl.tensor, item: tl.tensor, size: tl.tensor, share: tl.tensor, F: tl.constexpr) -> Any:
-    """GraphNorm's mean and inverse deviation of one graph and sample from its sums."""
+    """GraphNorm's mean and inverse deviation of one graph and sample, computed from its sums."""
     at = item * 2 * F + tl.arange(0, F)
     count = tl.maximum(size, 1).to(tl.float32)
     mean = (tl.load(sums + at) / count)[None, :]
@@ -163,7 +163,7 @@ def load_inputs(
     K: tl.constexpr,
     dtype: tl.constexpr,
 ) -> Any:
-    """What the encoder multiplies: state as -1 or 1, random features, node weight, 1, one-hot step; K columns."""
+    """Inputs of the encoder: state as -1 or 1, random features, node weight, 1, one-hot step; K columns."""
     k = tl.arange(0, K)[None, :]
     at = rows * num_samples + sample
     state = 2 * tl.load(x + at, mask=real, other=0).to(tl.float32) - 1

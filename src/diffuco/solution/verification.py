@@ -3,7 +3,7 @@
 Each problem states its own check in numpy. It shares nothing with the solver: no batch, no energy, no torch.
 """
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,8 @@ def states_of(solution: Any, graph: Any) -> States:
         solution = solution.chosen
     if isinstance(solution, str | Path):
         return read_solution(solution, graph).chosen
+    if isinstance(solution, list | tuple) and solution and all(isinstance(entry, bool) for entry in solution):
+        solution = np.array(solution)  # True and False would else be the nodes 1 and 0
     if isinstance(solution, np.ndarray) and solution.dtype == np.bool_:
         if solution.shape != (graph.num_nodes,):
             raise InputError(f"a mask of shape {solution.shape}; expected an entry for each of {graph.num_nodes} nodes")
@@ -46,7 +48,7 @@ def states_of(solution: Any, graph: Any) -> States:
     index_of = {label: index for index, label in enumerate(graph.labels)}
     chosen = np.zeros(graph.num_nodes, dtype=np.bool_)
     for label in solution if isinstance(solution, Iterable) else [solution]:
-        if label not in index_of:
+        if not isinstance(label, Hashable) or label not in index_of:
             raise InputError(f"the graph has no node {label!r}; give labels of nodes or a boolean mask")
         chosen[index_of[label]] = True
     return chosen

@@ -10,12 +10,13 @@ from diffuco.foundation.devices import pick_device
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import make_batch
 from diffuco.graphs.convert import as_graph, qubo_as_graph
-from diffuco.inference.answers import Decode, SampleOptions, best_solutions
+from diffuco.graphs.graph import Graph
+from diffuco.inference.answers import Decode, best_solutions
 from diffuco.inference.refinement import refine as refine_states
 from diffuco.inference.refinement import schedule_for_samples
 from diffuco.inference.solver import Model
 from diffuco.methods import Method, ModelMethod, Settings, check_method, get_method
-from diffuco.problems import Problem, Qubo, check_weights, get_problem
+from diffuco.problems import Problem, Qubo, States, check_weights, get_problem
 from diffuco.solution.result import Solution
 from diffuco.solution.verification import states_of
 
@@ -63,38 +64,47 @@ def solve(
     convert = qubo_as_graph if isinstance(known, Qubo) else as_graph
     graphs = [convert(source) for source in (graph if many else [graph])]  # type: ignore[attr-defined]
     check_weights(known, graphs)
+    starts = None if start is None else starting_states(start if many else [start], graphs)
     place = pick_device(device)
     solutions = chosen.solve(known, graphs, Settings(seed, place, time_limit_s, on_solved))
-    if start is not None:
-        starts = start if many and isinstance(start, Sequence) else [start]
-        solutions = [
-            improved(solution, own, seed=seed, device=place) for solution, own in zip(solutions, starts, strict=True)
-        ]
+    if starts is not None:
+        pairs = zip(solutions, starts, strict=True)
+        solutions = [improved(solution, own, seed=seed, device=place) for solution, own in pairs]
     return solutions if many else solutions[0]
 
 
 def choose_method(method: str | Method, model: Model | None, **options: Any) -> Method:
     """The method asked for; options of models, those that are not None, ask for a model and exclude other methods."""
     given = {name: value for name, value in options.items() if value is not None}
+    chosen = get_method(method)
     if model is None and not given:
-        return get_method(method)
-    if method not in ("auto", ModelMethod.name):
+        return chosen
+    if chosen.name not in ("auto", ModelMethod.name):
         name = next(iter(given), "model").replace("_", " ")
-        raise InputError(f"{name} is for models and excludes the method {method}; give one of the two")
-    return ModelMethod(model, SampleOptions(**given))
+        raise InputError(f"{name} is for models and excludes the method {chosen.name}; give one of the two")
+    own = chosen if isinstance(chosen, ModelMethod) else ModelMethod()
+    return replace(own, model=own.model if model is None else model, options=replace(own.options, **given))
 
 
-def improved(solution: Solution, start: object, *, seed: int, device: torch.device) -> Solution:
+def starting_states(start: object, graphs: Sequence[Graph]) -> list[States]:
+    """Which nodes the user's own solution of each graph chooses."""
+    if not isinstance(start, list | tuple) or len(start) != len(graphs):
+        raise InputError(f"every graph needs a start of its own; give a list of {len(graphs)} solutions")
+    return [states_of(own, graph) for own, graph in zip(start, graphs, strict=True)]
+
+
+def improved(solution: Solution, start: States, *, seed: int, device: torch.device) -> Solution:
     """The better one of a solution and what annealing finds from the user's own, which is never worse than that."""
     problem, graph = solution.problem, solution.graph
     batch = make_batch([graph], device)
-    own = torch.from_numpy(states_of(start, graph))[:, None].float().to(device)
+    own = torch.from_numpy(start)[:, None].float().to(device)
     schedule = schedule_for_samples(problem, graph.num_nodes)
     states = torch.cat([refine_states(problem, batch, own, schedule, seed=seed), own], dim=1)
     (mine,) = best_solutions(problem, [graph], batch, states, found_by="start", seed=seed, seconds=solution.seconds)
     if _rank(solution) <= _rank(mine):
         return solution
-    return replace(mine, reason=f"annealing from the solution given was ahead of {solution.found_by}")
+    reason = f"annealing from the solution given was ahead of {solution.found_by}"
+    return replace(mine, reason=reason, bound=solution.bound)
 
 
 def _rank(solution: Solution) -> tuple[bool, float]:

@@ -1,4 +1,4 @@
-"""What problems, the diffusion and the network see of many graphs.
+"""The interface through which problems, the diffusion and the network use many graphs at once.
 
 Legend: B graphs, N rows (nodes of all graphs, padding included where dense), P padded nodes per graph,
 S samples per graph, F features. States and probabilities are [N, S], features [N, S, F], per-graph values [B, S].
@@ -17,11 +17,11 @@ from diffuco.graphs.graph import Graph
 from diffuco.ops.adjacency import NeighborLists
 
 LEAST_PENALTY = 2.0**-10
-"""What a node weighs at least in a penalty, relative to the heaviest: nodes may weigh nothing, penalties may not."""
+"""Smallest weight of a node in a penalty, relative to the heaviest node: a node may weigh 0, a penalty may not."""
 
 
 class Batch(ABC):
-    """What problems, the diffusion and the network see of a set of graphs."""
+    """Many graphs as tensors, with the sums over neighbours, nodes and graphs that all code needs."""
 
     num_graphs: int
     sizes: Tensor
@@ -29,7 +29,7 @@ class Batch(ABC):
     degrees: Tensor
     """[N] neighbours of each node, as float."""
     node_weights: Tensor | None
-    """[N], NaN in graphs that have none, which `node_weights_or` fills; None where no graph has any."""
+    """[N], NaN in graphs without node weights (`node_weights_or` fills these in); None if no graph has any."""
     row_starts: Tensor
     """[B] first row of each graph."""
     extents: Tensor
@@ -37,7 +37,7 @@ class Batch(ABC):
     largest: int
     """Rows of the largest graph, padding included."""
     wide_lists: NeighborLists | None
-    """Lists of neighbours, where a GPU sums features faster over them than with matrices."""
+    """Lists of neighbours to sum features over on a GPU; None if matrices are faster."""
 
     @classmethod
     @abstractmethod
@@ -51,12 +51,12 @@ class Batch(ABC):
 
     @property
     def device(self) -> torch.device:
-        """Where the tensors live."""
+        """The device of all tensors."""
         return self.degrees.device
 
     @abstractmethod
     def neighbor_sum(self, values: Tensor, *, weighted: bool = False) -> Tensor:
-        """Sum over each node's neighbours, times the edge weights if asked. [N, ...] -> [N, ...]."""
+        """Sum over each node's neighbours, times the edge weights if `weighted`. [N, ...] -> [N, ...]."""
 
     @abstractmethod
     def graph_sum(self, values: Tensor) -> Tensor:
@@ -68,7 +68,7 @@ class Batch(ABC):
 
     @abstractmethod
     def from_padded(self, values: Tensor) -> Tensor:
-        """Rows of these nodes from values laid out graph by graph, padded to P. [B, P, ...] -> [N, ...]."""
+        """Turn values laid out graph by graph, padded to P, into rows of this batch. [B, P, ...] -> [N, ...]."""
 
     @abstractmethod
     def squared_weight_sum(self) -> Tensor:
@@ -84,17 +84,17 @@ class Batch(ABC):
 
     @abstractmethod
     def with_edge_weights_of(self, nodes: Tensor) -> "Batch":
-        """The same graphs, of which an edge weighs what the heavier of its ends does. [N] -> Batch."""
+        """The same graphs, with each edge as heavy as the heavier of its two ends. [N] -> Batch."""
 
     def node_weights_or(self, default: float) -> Tensor:
-        """Node weights, with what a problem takes nodes to weigh in graphs that have none. [N]."""
+        """Node weights, with `default` for the nodes of graphs that have none. [N]."""
         if self.node_weights is None:
             return torch.full_like(self.degrees, default)
         return self.node_weights.nan_to_num(default)
 
     @cached_property
     def heaviest(self) -> Tensor | None:
-        """Weight of the heaviest node of each graph, 1 where all weigh 0; None where no graph has weights. [B]."""
+        """Weight of the heaviest node of each graph, 1 if all weigh 0; None if no graph has weights. [B]."""
         if self.node_weights is None:
             return None
         largest = self.graph_max(self.node_weights_or(1.0))
@@ -102,24 +102,24 @@ class Batch(ABC):
 
     @cached_property
     def relative_weights(self) -> Tensor | None:
-        """Node weights over the heaviest of the graph; None where no graph has any. [N]."""
+        """Node weights divided by the heaviest of the graph; None if no graph has any. [N]."""
         return None if self.heaviest is None else self.node_weights_or(1.0) / self.spread(self.heaviest)
 
     @cached_property
     def penalty_weights(self) -> Tensor | None:
-        """Relative weights rounded up to multiples of 2^-16, sums of which are exact in any order, and above 0. [N]."""
+        """Relative weights, above 0 and rounded up to multiples of 2^-16, so that sums are exact in any order. [N]."""
         if self.relative_weights is None:
             return None
         return ((self.relative_weights * 2**16).ceil() / 2**16).clamp(min=LEAST_PENALTY)
 
     @cached_property
     def by_heavier_end(self) -> "Batch | None":
-        """The graphs with the larger penalty weight of its ends on every edge; None where no graph has node weights."""
+        """The graphs, with each edge weighing the larger penalty weight of its ends; None without node weights."""
         return None if self.penalty_weights is None else self.with_edge_weights_of(self.penalty_weights)
 
     @cached_property
     def heaviest_around(self) -> Tensor | None:
-        """Largest penalty weight of each node and its neighbours; None where no graph has node weights. [N]."""
+        """Largest penalty weight among each node and its neighbours; None if no graph has node weights. [N]."""
         if self.penalty_weights is None or self.by_heavier_end is None:
             return None
         return torch.maximum(self.penalty_weights, self.by_heavier_end.edge_max())
@@ -136,7 +136,7 @@ class Batch(ABC):
 
 
 def collect_node_weights(graphs: Sequence[Graph], rows: Sequence[int], device: torch.device | str) -> Tensor | None:
-    """Node weights of graphs that take so many rows each, NaN where there are none."""
+    """Node weights, with `rows[i]` rows for graph i; NaN in padding and in graphs without any; None if none has any."""
     if all(graph.node_weights is None for graph in graphs):
         return None
     parts = [np.full(count, np.nan, dtype=np.float32) for count in rows]

@@ -1,4 +1,4 @@
-"""Which graphs are solved together, and their results in the order in which the graphs were given."""
+"""Grouping of graphs that are solved together, and their results in the order in which the graphs were given."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
@@ -10,20 +10,20 @@ from diffuco.graphs.graph import Graph
 Result = TypeVar("Result")
 
 ROWS_PER_BATCH = {"cpu": 2**13, "cuda": 2**20}
-"""Nodes times samples of the graphs solved together: what fits a CPU's cache, what keeps a GPU busy."""
+"""Nodes times samples solved together: few enough for a CPU's cache, or enough to keep a GPU busy."""
 
 
 def rows_per_batch(device: torch.device) -> int:
-    """Nodes times samples that are best solved together on a device."""
+    """Best number of nodes times samples to solve together on a device."""
     return ROWS_PER_BATCH.get(device.type, ROWS_PER_BATCH["cuda"])
 
 
 def batches_by_size(graphs: Sequence[Graph], samples: int, max_rows: int) -> Iterator[list[int]]:
-    """Group positions of graphs of similar size so that a batch has at most `max_rows` rows, or one graph."""
+    """Yield groups of positions of similarly sized graphs; a group has at most `max_rows` rows, or one graph."""
     order = sorted(range(len(graphs)), key=lambda position: graphs[position].num_nodes)
     group: list[int] = []
     for position in order:
-        # Sorted, so this graph is the largest yet and decides the padding of the whole group.
+        # Graphs are sorted, so this one is the largest yet and decides the padding of the whole group.
         if group and (len(group) + 1) * graphs[position].num_nodes * samples > max_rows:
             yield group
             group = []
@@ -33,7 +33,7 @@ def batches_by_size(graphs: Sequence[Graph], samples: int, max_rows: int) -> Ite
 
 
 def in_order(parts: Iterable[tuple[Sequence[int], Iterable[Result]]]) -> list[Result]:
-    """Results of groups, each with the positions of its members, as one list by position.
+    """Merge the results of groups, each given with the positions of its members, into one list by position.
 
     >>> in_order([([2, 0], "ca"), ([1], "b")])
     ['a', 'b', 'c']

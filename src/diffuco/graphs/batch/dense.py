@@ -14,9 +14,9 @@ from diffuco.ops.adjacency import NeighborLists
 LISTS_BELOW_DENSITY = 0.03
 """On a GPU sums over neighbour lists beat float32 products below this share of possible edges."""
 WIDE_LISTS_BELOW_DENSITY = 0.005
-"""They beat even the tensor cores, which take float16 features, below this share."""
+"""Below this share, they beat even the tensor cores, which multiply float16 features."""
 GRAPHS_AT_ONCE = 256
-"""So that the places of edges take little memory beside the matrices, however many graphs a training set has."""
+"""Graphs converted at once, so that edge positions take little memory however many graphs a training set has."""
 
 
 class DenseBatch(Batch):
@@ -79,7 +79,7 @@ class DenseBatch(Batch):
         )
 
     def select(self, graphs: Tensor, num_padded: int | None = None) -> "DenseBatch":
-        """The batch of some of these graphs, padded to fewer nodes if they allow it, without leaving the device."""
+        """A batch of the chosen graphs, padded to `num_padded` nodes if given, without leaving the device."""
         num_padded = num_padded or self.num_padded
 
         def rows(values: Tensor) -> Tensor:
@@ -97,14 +97,14 @@ class DenseBatch(Batch):
         )
 
     def neighbor_sum(self, values: Tensor, *, weighted: bool = False) -> Tensor:
-        """Sum over each node's neighbours, times the edge weights if asked. [N, ...] -> [N, ...]."""
+        """Sum over each node's neighbours, times the edge weights if `weighted`. [N, ...] -> [N, ...]."""
         if self.lists is not None:
             return ops.list_neighbor_sum(values, self.lists if weighted else self.lists._replace(weights=None))
         return ops.dense_neighbor_sum(values, self.matrix(values.dtype, weighted=weighted))
 
     def matrix(self, dtype: torch.dtype, *, weighted: bool = False) -> Tensor:
-        """The adjacency, or the edge weights if asked and there are any, in a type of numbers. [B, P, P]."""
-        # Kept: the steps of a process ask again and again.
+        """The adjacency, or the edge weights if `weighted` and there are any, as `dtype`. [B, P, P]."""
+        # Cached, because every step of the diffusion asks for it.
         if (dtype, weighted) not in self._matrices:
             matrix = self.weights if weighted and self.weights is not None else self.adjacency
             self._matrices[dtype, weighted] = matrix.to(dtype)
@@ -116,7 +116,7 @@ class DenseBatch(Batch):
 
     def graph_max(self, values: Tensor) -> Tensor:
         """Largest value of the nodes of each graph, at least 0. [N] -> [B]."""
-        # With a column of zeros, as there may be no other.
+        # The column of zeros serves batches without any nodes.
         padded = torch.where(self.mask, values, 0.0).view(self.num_graphs, self.num_padded)
         return torch.cat([padded, padded.new_zeros(self.num_graphs, 1)], dim=1).amax(1)
 
@@ -126,14 +126,14 @@ class DenseBatch(Batch):
         return self.weights.amax(2).view(-1) if self.num_padded else self.degrees
 
     def with_edge_weights_of(self, nodes: Tensor) -> "DenseBatch":
-        """The same graphs, of which an edge weighs what the heavier of its ends does. [N] -> Batch."""
+        """The same graphs, with each edge as heavy as the heavier of its two ends. [N] -> Batch."""
         ends = nodes.view(self.num_graphs, self.num_padded)
         weights = torch.maximum(ends[:, :, None], ends[:, None]) * self.adjacency
         return DenseBatch(self.sizes, self.adjacency, weights, None, degrees=self.degrees)
 
     def graph_sum(self, values: Tensor) -> Tensor:
         """Sum over the nodes of each graph. [N, ...] -> [B, ...]."""
-        # `where`, not a product: padding may hold anything, even NaN.
+        # Use `where`, not a product: padding may hold anything, even NaN.
         mask = self.mask.view(-1, *[1] * (values.dim() - 1))
         masked = torch.where(mask, values, torch.zeros((), dtype=values.dtype, device=values.device))
         return masked.view(self.num_graphs, self.num_padded, *values.shape[1:]).sum(1)
@@ -144,7 +144,7 @@ class DenseBatch(Batch):
         return wide.reshape(self.num_rows, *values.shape[1:])
 
     def from_padded(self, values: Tensor) -> Tensor:
-        """Rows of these nodes from values laid out graph by graph, padded to P. [B, P, ...] -> [N, ...]."""
+        """Turn values laid out graph by graph, padded to P, into rows of this batch. [B, P, ...] -> [N, ...]."""
         return values[:, : self.num_padded].flatten(0, 1)
 
 
@@ -167,9 +167,9 @@ def neighbor_lists(graphs: Sequence[Graph], num_padded: int, device: torch.devic
 
 
 def _edge_cells(graphs: Sequence[Graph], num_padded: int, device: torch.device | str) -> Tensor:
-    """Where the matrices of graphs, one after the other, have their edges and these turned round. [2, E].
+    """Positions of the edges, in both directions, in the matrices of all graphs laid end to end. [2, E].
 
-    Edges are far fewer than cells, so it is they that travel to the device, in as few bytes as hold them.
+    There are far fewer edges than cells, so the edges are sent to the device, in as few bytes as can hold them.
     """
     narrow = np.int16 if num_padded < 2**15 else np.int32
     none = np.empty((0, 2), dtype=narrow)

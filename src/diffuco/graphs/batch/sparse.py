@@ -33,7 +33,7 @@ class SparseBatch(Batch):
         self.weights = weights
         self.node_weights = node_weights
         self.degrees = indptr.diff().to(torch.float32)
-        # One collection with one graph: neighbours are rows already.
+        # All graphs form one list, because the indices of neighbours are already rows of the batch.
         self.wide_lists = NeighborLists(sizes.new_zeros(1), indptr[None], indices, weights, self.num_rows)
 
     @classmethod
@@ -61,7 +61,7 @@ class SparseBatch(Batch):
         )
 
     def neighbor_sum(self, values: Tensor, *, weighted: bool = False) -> Tensor:
-        """Sum over each node's neighbours, times the edge weights if asked. [N, ...] -> [N, ...]."""
+        """Sum over each node's neighbours, times the edge weights if `weighted`. [N, ...] -> [N, ...]."""
         return ops.neighbor_sum(values, self.indptr, self.indices, self.weights if weighted else None)
 
     def squared_weight_sum(self) -> Tensor:
@@ -81,7 +81,7 @@ class SparseBatch(Batch):
         return ops.segment_max(self.weights, self.indptr.diff())
 
     def with_edge_weights_of(self, nodes: Tensor) -> "SparseBatch":
-        """The same graphs, of which an edge weighs what the heavier of its ends does. [N] -> Batch."""
+        """The same graphs, with each edge as heavy as the heavier of its two ends. [N] -> Batch."""
         own = nodes.repeat_interleave(self.indptr.diff(), output_size=len(self.indices))
         weights = torch.maximum(own, nodes[self.indices])
         return SparseBatch(self.sizes, self.indptr, self.indices, weights, None, self.largest)
@@ -95,7 +95,7 @@ class SparseBatch(Batch):
         return values.repeat_interleave(self.sizes, dim=0, output_size=self.num_rows)
 
     def from_padded(self, values: Tensor) -> Tensor:
-        """Rows of these nodes from values laid out graph by graph, padded to P. [B, P, ...] -> [N, ...]."""
+        """Turn values laid out graph by graph, padded to P, into rows of this batch. [B, P, ...] -> [N, ...]."""
         starts = torch.arange(self.num_graphs, device=self.device) * values.shape[1] - self.row_starts
         rows = torch.arange(self.num_rows, device=self.device) + self.spread(starts)
         return values.flatten(0, 1)[rows]

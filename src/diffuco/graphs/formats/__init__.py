@@ -1,8 +1,8 @@
-"""Reading and writing graphs: one function for all formats, told apart by suffix or name.
+"""Reading and writing graphs: one function for all formats, which are chosen by suffix or by name.
 
-The suffix decides, after `.gz`, `.bz2` or `.xz`. Two cases need a look at the file: a `.txt` that begins with a true
-header `N M` is a Gset file (`rudy.looks_like_rudy`), and `X_A.txt` is a TU collection if its graph indicator is beside
-it; any other `.txt` is an edge list.
+The suffix decides, once `.gz`, `.bz2` or `.xz` is removed. Two cases need a look at the file: a `.txt` that begins with
+a true header `N M` is a Gset file (`rudy.looks_like_rudy`), and `X_A.txt` is a TU collection if its graph indicator is
+in the same folder. Any other `.txt` is an edge list.
 """
 
 import warnings
@@ -46,11 +46,11 @@ FORMATS: tuple[Format, ...] = (
     collection.TU,
 )
 TEXT_FORMATS = tuple(known for known in FORMATS if known not in (npz.FORMAT, collection.TU))
-"""Those of which one text is all."""
+"""Formats in which one text is the whole input."""
 
 
 def read_graph(path: str | Path, format: str | Format | None = None) -> Graph:
-    """Read the one graph of a file; `-` is standard input, which needs `format`.
+    """Read a file that holds one graph; `-` is standard input, which needs `format`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -61,12 +61,12 @@ def read_graph(path: str | Path, format: str | Format | None = None) -> Graph:
     """
     graphs = read_graphs(path, format)
     if len(graphs) != 1:
-        raise InputError(f"{path}: {len(graphs)} graphs; give a file with one, or read them with read_graphs")
+        raise InputError(f"{path}: the file has {len(graphs)} graphs; give a file with one, or use read_graphs")
     return graphs[0]
 
 
 def read_graphs(path: str | Path, format: str | Format | None = None) -> list[Graph]:
-    """Read all graphs of a file; those of a collection are named `FILE[0]`, `FILE[1]`, ...
+    """Read all graphs of a file; the graphs of a collection are named `FILE[0]`, `FILE[1]`, ...
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -83,7 +83,7 @@ def read_graphs(path: str | Path, format: str | Format | None = None) -> list[Gr
 
 
 def parse_graph(text: str, name: str, format: str | None = None, *, max_nodes: int = MAX_NODES) -> Graph:
-    """Read the one graph of a text, as if it were a file of this name; no file is looked at.
+    """Read the one graph in a text, as if it came from a file of this name; no file is opened.
 
     >>> parse_graph("p td 3 2\\n1 2\\n2 3\\n", "path.gr")
     Graph(name='path', num_nodes=3, num_edges=2)
@@ -95,13 +95,13 @@ def parse_graph(text: str, name: str, format: str | None = None, *, max_nodes: i
     if chosen is collection.TU:
         chosen = edge_list.FORMAT
     if chosen not in TEXT_FORMATS:
-        raise InputError(f"{name}: a graph in {chosen.name} is not one text; convert the file")
+        raise InputError(f"{name}: the format {chosen.name} cannot be given as text; convert the file")
     with TextSource(text, name, max_nodes=max_nodes) as source:
         if format is None and _plain_name(name).endswith(".txt"):
             chosen = _choose_for_txt(source, chosen)
         graphs = chosen.read(source)
     if len(graphs) != 1:
-        raise InputError(f"{name}: {len(graphs)} graphs; give a text with one")
+        raise InputError(f"{name}: the text has {len(graphs)} graphs; give a text with one")
     return graphs[0]
 
 
@@ -127,7 +127,7 @@ def write_graph(graph: Graph, path: str | Path, format: str | Format | None = No
         chosen.write(graph, out)
     if lost:
         what = " and ".join(part.replace("_", " ") for part in lost)
-        warnings.warn(GraphWarning(f"{path}: a {chosen.name} file cannot hold {what}, left out"), stacklevel=2)
+        warnings.warn(GraphWarning(f"{path}: the format {chosen.name} cannot hold {what}; left out"), stacklevel=2)
 
 
 def _choose_format(path: str | Path, name: str | Format | None) -> Format:
@@ -170,5 +170,5 @@ def _plain_name(path: str | Path) -> str:
 
 
 def _has(graph: Graph, part: str) -> bool:
-    """Whether leaving this part out loses something; numbers in a row are no labels of the user's."""
+    """Whether leaving this part out loses something; consecutive numbers do not count as labels of the user."""
     return not isinstance(graph.labels, range) if part == "labels" else getattr(graph, part) is not None

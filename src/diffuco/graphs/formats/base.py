@@ -1,4 +1,4 @@
-"""What a graph format is, and the steps every reader ends with."""
+"""The definition of a graph format, and the last steps of every reader."""
 
 import re
 import warnings
@@ -26,19 +26,19 @@ class Format:
     description: str
     read: Callable[[Source], list[Graph]]
     write: Callable[[Graph, BinaryIO], None] | None = None
-    """None: the format is read only."""
+    """None if the format can only be read."""
     holds: frozenset[str] = frozenset()
     """Which of `edge_weights`, `node_weights` and `labels` a file can hold; the writer warns about the others."""
 
 
 class EdgeRows(NamedTuple):
-    """The edges of a file, as many as it has edge lines."""
+    """The edges of a file, one row per edge line."""
 
     pairs: NDArray[np.int64]
     """[E, 2], node indices counted from 0."""
     weights: NDArray[np.float64] | None
     lines: NDArray[np.int64]
-    """[E], the line each edge stands on; 0 where the file has no lines."""
+    """[E], the line of each edge; 0 if the file has no lines."""
 
 
 class Header(NamedTuple):
@@ -50,10 +50,10 @@ class Header(NamedTuple):
 
 
 def make_header(source: Source, counts: Sequence[float], line: int | None) -> Header:
-    """The declared counts of nodes and edges, refused where they cannot be true."""
+    """The declared counts of nodes and edges; counts that cannot be true are refused."""
     for kind, count in zip(("nodes", "edges"), counts, strict=True):
         if not (count >= 0 and count == np.floor(count) and np.isfinite(count)):
-            raise source.error(f"{count:g} {kind}; write the number of {kind}, a whole number from 0 up", line)
+            raise source.error(f"{count:g} {kind}; write the number of {kind}, a whole number that is 0 or more", line)
     if counts[0] > source.max_nodes:
         raise source.error(f"{counts[0]:.0f} nodes; at most {source.max_nodes} can be read, correct the header", line)
     return Header(int(counts[0]), int(counts[1]), line)
@@ -62,7 +62,7 @@ def make_header(source: Source, counts: Sequence[float], line: int | None) -> He
 def checked_nodes(
     source: Source, ids: NDArray[np.float64], lines: NDArray[np.int64], num_nodes: int, *, first: int
 ) -> NDArray[np.int64]:
-    """Node numbers counted from `first` as indices counted from 0; `ids` is [E] or [E, 2], one row per line."""
+    """Convert node numbers counted from `first` to indices counted from 0; `ids` is [E] or [E, 2], one row per line."""
     rows = ids.reshape(len(lines), 1 if ids.ndim == 1 else 2)
     with np.errstate(invalid="ignore"):
         good = (rows >= first) & (rows < num_nodes + first) & (rows == np.floor(rows))
@@ -78,7 +78,7 @@ def checked_nodes(
 
 
 def check_finite(source: Source, weights: NDArray[np.float64], lines: NDArray[np.int64]) -> None:
-    """Refuse NaN and infinity, naming the line."""
+    """Refuse NaN and infinity with an error that names the line."""
     bad = np.flatnonzero(~np.isfinite(weights))
     if len(bad):
         raise source.error(f"weight {weights[bad[0]]}; write a finite number", int(lines[bad[0]]))
@@ -94,12 +94,12 @@ def check_not_negative(source: Source, weights: NDArray[np.float64], lines: NDAr
 
 
 def unless_all_one(weights: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
-    """`None` in place of weights that are all 1, so that a file that writes them out reads as unweighted."""
+    """The weights, or None if all are 1, so that a file that writes out such weights reads as unweighted."""
     return None if weights is None or bool(np.all(weights == 1)) else weights
 
 
 def as_integers(labels: list[str]) -> list[int] | None:
-    """Labels that are all whole numbers, as numbers; None if some are not, or if `7` and `07` would become one."""
+    """The labels as integers; None if one is not a whole number, or if two become equal, such as `7` and `07`."""
     if not all(map(_WHOLE_NUMBER.fullmatch, labels)):
         return None
     numbers = [int(label) for label in labels]
@@ -137,7 +137,7 @@ def warn(source: Source, message: str) -> None:
 
 
 def check_num_edges(source: Source, header: Header, num_lines: int, num_distinct: int) -> None:
-    """The declared number must be that of the edge lines or, as files differ in this, of the distinct edges."""
+    """Check the declared number of edges; some files count all edge lines, others only the distinct edges."""
     if header.num_edges not in (num_lines, num_distinct):
         distinct = "" if num_distinct == num_lines else f" ({num_distinct} distinct)"
         raise source.error(

@@ -16,14 +16,14 @@ TU_COMPANIONS = (
     "_graph_indicator",
     *(f"_{part}_{kind}" for part in ("graph", "node", "edge") for kind in ("labels", "attributes")),
 )
-"""How the names of the other files of a TU collection end."""
+"""Endings of the names of the other files of a TU collection."""
 
 
 def read_dgcnn(source: Source) -> list[Graph]:
-    """The graphs of a DGCNN file: their number; per graph `N label`, then per node `tag degree neighbours...`."""
+    """The graphs of a DGCNN file: their number, then per graph `N label` and per node `tag degree neighbours...`."""
     table = read_numbers(source, LineKinds())
     if not len(table.lines) or table.counts[0] != 1:
-        raise source.error("no number of graphs; begin with a line that has just that", 1)
+        raise source.error("no number of graphs; begin with a line that holds only this number", 1)
     num_graphs = make_header(source, (table.values[0], 0), int(table.lines[0])).num_nodes
     starts = np.cumsum(table.counts) - table.counts
     graphs: list[Graph] = []
@@ -50,17 +50,17 @@ def read_dgcnn(source: Source) -> list[Graph]:
 
 
 def _dgcnn_edges(source: Source, table: NumericLines, starts: NDArray[np.int64], rows: slice) -> NDArray[np.int64]:
-    """The neighbours on the node lines `rows`; numbers after them are node features and are not read."""
+    """The edges on the node lines `rows`; numbers after the neighbours are node features and are not read."""
     counts, lines = table.counts[rows], table.lines[rows]
     short = np.flatnonzero(counts < 2)
     if len(short):
-        raise source.error("a node line of one number; write 'tag degree neighbours...'", int(lines[short[0]]))
+        raise source.error("a node line with only one number; write 'tag degree neighbours...'", int(lines[short[0]]))
     degrees = table.values[starts[rows] + 1]
     with np.errstate(invalid="ignore"):
         bad = np.flatnonzero(~((degrees >= 0) & (degrees <= counts - 2) & (degrees == np.floor(degrees))))
     if len(bad):
         raise source.error(
-            f"degree {degrees[bad[0]]:g} with {counted(counts[bad[0]] - 2, 'number')} after it; correct it",
+            f"degree {degrees[bad[0]]:g} is followed by {counted(counts[bad[0]] - 2, 'number')}; correct it",
             int(lines[bad[0]]),
         )
     num_neighbours = degrees.astype(np.int64)
@@ -71,10 +71,10 @@ def _dgcnn_edges(source: Source, table: NumericLines, starts: NDArray[np.int64],
 
 
 def read_tu(source: Source) -> list[Graph]:
-    """The graphs of `X_A.txt`, whose nodes `X_graph_indicator.txt` beside it assigns to graphs."""
+    """The graphs of `X_A.txt`; `X_graph_indicator.txt` in the same folder assigns its nodes to graphs."""
     indicator_path = tu_indicator(source.path)
     if indicator_path is None:
-        raise source.error("no file of the same name that ends in _graph_indicator.txt beside it; put it there")
+        raise source.error("no graph indicator in the same folder; put a file X_graph_indicator.txt beside X_A.txt")
     nodes = _read_indicator(indicator_path)
     table = read_numbers(source, LineKinds(commas=True))
     cells = columns(source, table, (2,), "node, node")
@@ -97,7 +97,7 @@ def read_tu(source: Source) -> list[Graph]:
 
 
 def tu_indicator(path: Path) -> Path | None:
-    """The graph indicator beside an adjacency file of the TU datasets, compressed or not."""
+    """The graph indicator in the folder of a TU adjacency file, compressed or not; None if there is none."""
     stem = Path(without_compression(path.name)).stem
     if not stem.endswith("_A"):
         return None
@@ -106,7 +106,7 @@ def tu_indicator(path: Path) -> Path | None:
 
 
 def is_tu_companion(path: Path) -> bool:
-    """Whether a file holds labels and such of a TU collection beside it, `X_node_labels.txt` of `X_A.txt`."""
+    """Whether a file belongs to a TU collection in the same folder, as `X_node_labels.txt` belongs to `X_A.txt`."""
     stem = Path(without_compression(path.name)).stem
     for ending in TU_COMPANIONS:
         if stem.endswith(ending):
@@ -117,7 +117,7 @@ def is_tu_companion(path: Path) -> bool:
 
 class _NodesOfGraphs(NamedTuple):
     graph: NDArray[np.int64]
-    """Number of the graph of each node, from 0."""
+    """The graph of each node, counted from 0."""
     position: NDArray[np.int64]
     """Position of each node in its graph."""
     sizes: NDArray[np.int64]
@@ -137,7 +137,7 @@ def _read_indicator(path: Path) -> _NodesOfGraphs:
 
 
 def _simple_graph(pairs: NDArray[np.int64], num_nodes: int, name: str) -> tuple[Graph, int]:
-    """The graph of edges that may be listed in both directions, and the number of self-loops left out."""
+    """A graph from edges that may be listed in both directions, and the number of self-loops left out."""
     is_loop = pairs[:, 0] == pairs[:, 1]
     distinct = np.unique(np.sort(pairs[~is_loop], axis=1), axis=0)
     return Graph.from_edges(distinct, num_nodes, name=name), int(is_loop.sum())

@@ -16,7 +16,7 @@ from diffuco.graphs.formats.source import Source, quoted
 from diffuco.graphs.graph import Graph
 
 HEADERS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("node1", "node2"), ("node_1", "node_2"))
-"""A first row that begins with one of these pairs of names, in any case, is a header."""
+"""A first row that begins with one of these pairs of names, in upper or lower case, is a header."""
 
 
 def read(source: Source) -> list[Graph]:
@@ -48,13 +48,13 @@ def _records(source: Source) -> Iterator[tuple[int, list[str]]]:
             return
         if not (is_first and _is_header(columns)):
             if len(columns) == 1 and any(mark in columns[0] for mark in ";\t"):
-                raise source.error(f"one column {quoted(columns[0])}; separate columns by commas", numbers[-1])
+                raise source.error(f"one column {quoted(columns[0])}; separate columns with commas", numbers[-1])
             yield numbers[-1], columns
         is_first = False
 
 
 def _lines(source: Source, numbers: list[int]) -> Iterator[str]:
-    """The lines for the CSV reader; `numbers` gets the number of each in the file."""
+    """The lines for the CSV reader; the number of each line in the file is appended to `numbers`."""
     for block in source.blocks():
         for line, content in decoded_lines(source, block):
             numbers.append(line)
@@ -62,7 +62,7 @@ def _lines(source: Source, numbers: list[int]) -> Iterator[str]:
 
 
 def write(graph: Graph, out: BinaryIO) -> None:
-    """Write the edges by label under a row of column names, which keeps a label from being taken for one."""
+    """Write the edges by label under a row of column names, so that no row of labels is mistaken for one."""
     labels = text_labels(graph, _fits_a_cell, "write .npz")
     weights = [] if graph.edge_weights is None else number_texts(graph.edge_weights)
     text = io.TextIOWrapper(out, encoding="utf-8", newline="")
@@ -75,7 +75,7 @@ def write(graph: Graph, out: BinaryIO) -> None:
 
 
 def _fits_a_cell(label: str) -> bool:
-    """Whether reading gives the label back: no line ends, no blanks at the ends, no comment sign in front."""
+    """Whether the label can be read back: no line break or semicolon, no blank at its ends, no comment sign first."""
     return label == label.strip() and label.isprintable() and label[:1] not in ("", "#", "%") and ";" not in label
 
 

@@ -1,4 +1,4 @@
-"""Edges that a file lists in both directions, as adjacency lists and matrices do, made one."""
+"""Merging of edges that a file lists in both directions, as adjacency lists and matrices do."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,9 +8,9 @@ from diffuco.graphs.formats.source import Source
 
 
 def merge_directions(source: Source, rows: EdgeRows, num_nodes: int, *, first: int, both: bool) -> EdgeRows:
-    """Keep one of (u, v) and (v, u), which must agree in weight; with `both`, each edge must be there both ways.
+    """Keep one of (u, v) and (v, u), which must have the same weight; with `both`, each edge must be listed both ways.
 
-    `first` is the number of the first node in the file, for messages. Exact repeats stay, for `build_graph` to count.
+    `first` is the number of the first node in the file, for messages. Exact repeats are kept for `build_graph`.
     """
     u, v = rows.pairs.T
     keys = np.minimum(u, v) * num_nodes + np.maximum(u, v)
@@ -25,7 +25,7 @@ def merge_directions(source: Source, rows: EdgeRows, num_nodes: int, *, first: i
     if rows.weights is not None:
         differs = np.zeros(len(keys), dtype=bool)
         differs[order] = rows.weights[order] != rows.weights[first_of_edge]
-        _refuse(source, rows, differs, "has two different weights; give it one", first)
+        _refuse(source, rows, differs, "has two different weights; give it one weight", first)
     if both:
         _refuse(source, rows, ~has_twin & (u != v), "is listed at one end only; list it at both", first)
     kept = ~(backward & has_twin)

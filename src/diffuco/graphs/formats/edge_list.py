@@ -1,7 +1,8 @@
 """Edge lists (`.txt`, `.edges`): a line `u v [weight]` per edge, `u` alone for a node, labels of any kind.
 
 Columns are separated by blanks or commas; lines that begin with `#` or `%` are comments. If all labels are whole
-numbers they are kept as integers and the nodes sorted by them, else they are strings in order of first appearance.
+numbers, they are kept as integers and the nodes are sorted by them. Otherwise labels are strings, and the nodes are in
+order of first appearance.
 """
 
 import math
@@ -22,7 +23,7 @@ from diffuco.graphs.graph import Graph
 
 EXPECTED = "u v or u v weight, or a node alone"
 _LARGEST_EXACT = 2**53
-"""Beyond this the bulk reader, which works with doubles, would confuse neighbouring labels."""
+"""Beyond this number, the bulk reader would confuse neighbouring labels, because it works with doubles."""
 
 
 def read(source: Source) -> list[Graph]:
@@ -35,7 +36,7 @@ def read(source: Source) -> list[Graph]:
 
 
 def graph_of_numbers(source: Source, table: NumericLines) -> Graph | None:
-    """The graph of an edge list all of numbers; None if its labels are not all small whole numbers."""
+    """The graph of an edge list that is all numbers; None if its labels are not all small whole numbers."""
     is_edge = table.counts > 1
     starts = np.cumsum(table.counts) - table.counts
     width = int(table.counts[is_edge][0]) if is_edge.any() else 2
@@ -57,7 +58,7 @@ def graph_of_numbers(source: Source, table: NumericLines) -> Graph | None:
 
 
 def graph_of_records(source: Source, records: Iterable[tuple[int, list[str]]]) -> Graph:
-    """The graph of an edge list given as the number and the columns of each line."""
+    """The graph of an edge list; each record is the number of a line and its columns."""
     index: dict[str, int] = {}
     ends, weights, lines = array("q"), array("d"), array("q")  # lists would take four times the memory
     width = 0
@@ -84,16 +85,16 @@ def graph_of_records(source: Source, records: Iterable[tuple[int, list[str]]]) -
 
 
 def column_error(source: Source, count: int, width: int, line: int) -> Exception:
-    """The error for a line with too many columns, or not as many as the lines before."""
+    """The error for a line with too many columns, or with a different number of columns than the lines before."""
     if count > 3:
         return source.error(f"{count} columns; expected {EXPECTED}", line)
     return source.error(
-        f"{counted(count, 'column')} where the edges before have {width}; give all edges a weight or none", line
+        f"{counted(count, 'column')}, but the edges before have {width}; give all edges a weight or none", line
     )
 
 
 def decoded_lines(source: Source, block: Block) -> Iterator[tuple[int, str]]:
-    """The lines of a block as text that are neither empty nor comments, with their numbers."""
+    """Number and text of each line of a block that is neither empty nor a comment."""
     try:
         text = block.text.decode()
     except UnicodeDecodeError as error:

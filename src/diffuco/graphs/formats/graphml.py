@@ -1,6 +1,7 @@
-"""GraphML: node ids become labels, data named `weight` the weights; direction is ignored.
+"""GraphML: node ids become labels, data named `weight` becomes weights, and direction is ignored.
 
-The file is parsed as a stream. A document type declaration is refused, because entities declared there can blow up.
+The file is parsed as a stream. A document type declaration is refused, because entities declared there can expand to
+any size.
 """
 
 import math
@@ -20,9 +21,9 @@ from diffuco.graphs.formats.source import CHUNK_BYTES, Source, quoted
 from diffuco.graphs.graph import Graph
 
 MAX_XML_BYTES = 2**30
-"""Elements take several times their size in memory while the graph is collected."""
+"""Largest file, because elements take several times their size in memory while the graph is collected."""
 _MAX_TEXT = 1000
-"""Weights are short; longer text is cut, so that it cannot fill the memory."""
+"""Longest text that is kept; weights are short, and longer text must not fill the memory."""
 
 
 def read(source: Source) -> list[Graph]:
@@ -51,14 +52,14 @@ def read(source: Source) -> list[Graph]:
 
 
 class _Weights:
-    """The weights of the nodes or of the edges of one graph, where the file gives any."""
+    """The weights of the nodes or of the edges of one graph, if the file gives any."""
 
     def __init__(self, default: float | None) -> None:
         self.default = default
         self.given: dict[int, float] = {}
 
     def array(self, length: int) -> NDArray[np.float64] | None:
-        """One weight per node or edge; those the file leaves out get the default, or 1."""
+        """One weight per node or edge; missing weights get the default of the file, or 1."""
         if self.default is None and not self.given:
             return None
         values = np.full(length, 1.0 if self.default is None else self.default)
@@ -67,7 +68,7 @@ class _Weights:
 
 
 class _Reader:
-    """The handlers of the XML stream, and what they have collected of the current graph."""
+    """Handlers of the XML stream, and the parts of the current graph that they have collected."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -78,11 +79,11 @@ class _Reader:
         self.parser.EndElementHandler = self._end
         self.parser.CharacterDataHandler = self._characters
         self.weight_keys: dict[str, str] = {}
-        """Key id to the kind of element it is for: node, edge or all."""
+        """Maps the id of a key to the kind of element it is for: node, edge or all."""
         self.defaults: dict[str, float] = {}
         self.key = ""
         self.text: str | None = None
-        """What a weight's element holds so far; None outside of one."""
+        """Text of the current weight element so far; None outside of one."""
         self.inside = ""
         self.in_graph = False
 
@@ -118,7 +119,7 @@ class _Reader:
     def _start_node(self, attributes: dict[str, str]) -> None:
         label = self._attribute("node", attributes, "id")
         if label in self.nodes:
-            raise self._error(f"node {quoted(label)} a second time; keep one")
+            raise self._error(f"node {quoted(label)} appears a second time; keep one")
         if len(self.nodes) >= self.source.max_nodes:
             raise self._error(f"more than {self.source.max_nodes} nodes; give a smaller graph")
         self.nodes[label] = len(self.nodes)
@@ -157,7 +158,7 @@ class _Reader:
         for position, ends in enumerate(self.ends):
             for column, label in enumerate(ends):
                 if label not in self.nodes:
-                    problem = f"an edge to {quoted(label)}, which is no node; add the node or correct the edge"
+                    problem = f"an edge to {quoted(label)}, which is not a node; add the node or correct the edge"
                     raise self.source.error(problem, self.lines[position])
                 pairs[position, column] = self.nodes[label]
         rows = EdgeRows(pairs, self.weights["edge"].array(len(pairs)), np.array(self.lines, dtype=np.int64))

@@ -1,6 +1,6 @@
 """Matrix Market adjacency matrices (`.mtx`): coordinate form, pattern, integer or real, symmetric or general.
 
-The reader is our own because it must size its arrays by the entries present and not by those declared.
+The reader is our own, because arrays must be sized by the entries present and not by the number declared.
 """
 
 from typing import BinaryIO
@@ -16,7 +16,7 @@ from diffuco.graphs.formats.source import Source, quoted
 from diffuco.graphs.graph import Graph
 
 _FIELDS = {"pattern": 2, "integer": 3, "real": 3, "double": 3}
-"""Columns of an entry, by what the banner calls the values."""
+"""Number of columns of an entry, for each kind of value that the banner can name."""
 _BANNER = "'%%MatrixMarket matrix coordinate real symmetric'"
 
 
@@ -38,14 +38,14 @@ def _read_banner(source: Source) -> tuple[int, bool]:
     first = next(source.blocks()).text.split(b"\n", 1)[0]
     words = first.decode("utf-8", "replace").lower().split()
     if len(words) != 5 or words[0] != "%%matrixmarket":
-        raise source.error(f"{quoted(first)} is no Matrix Market banner; begin with {_BANNER}", 1)
+        raise source.error(f"{quoted(first)} is not a Matrix Market banner; begin with {_BANNER}", 1)
     _, kind, layout, field, symmetry = words
     if (kind, layout) != ("matrix", "coordinate"):
         raise source.error(f"a {quoted(f'{kind} {layout}')}; only 'matrix coordinate' files hold graphs, convert it", 1)
     if field not in _FIELDS:
-        raise source.error(f"values of kind {quoted(field)}; expected pattern, integer or real", 1)
+        raise source.error(f"the values are of kind {quoted(field)}; expected pattern, integer or real", 1)
     if symmetry not in ("general", "symmetric"):
-        raise source.error(f"symmetry {quoted(symmetry)}; expected general or symmetric", 1)
+        raise source.error(f"the symmetry is {quoted(symmetry)}; expected general or symmetric", 1)
     return _FIELDS[field], symmetry == "general"
 
 
@@ -54,10 +54,12 @@ def _read_size(source: Source, table: NumericLines) -> tuple[Header, NumericLine
         raise source.error("no size line; write 'ROWS COLUMNS ENTRIES' after the banner")
     line = int(table.lines[0])
     if table.counts[0] != 3:
-        raise source.error(f"a size line of {counted(table.counts[0], 'number')}; write 'ROWS COLUMNS ENTRIES'", line)
+        raise source.error(
+            f"the size line has {counted(table.counts[0], 'number')}; write 'ROWS COLUMNS ENTRIES'", line
+        )
     num_rows, num_columns, num_entries = table.values[:3].tolist()
     if num_rows != num_columns:
-        raise source.error(f"{num_rows:g} by {num_columns:g} entries; an adjacency matrix is square", line)
+        raise source.error(f"the matrix is {num_rows:g} by {num_columns:g}; give a square adjacency matrix", line)
     return make_header(source, (num_rows, num_entries), line), table.without_first()
 
 

@@ -39,7 +39,7 @@ class _Flags(NamedTuple):
 
 
 def read(source: Source) -> list[Graph]:
-    """The one graph of a METIS file, each of whose edges must be listed at both of its ends."""
+    """The one graph of a METIS file; each edge must be listed at both of its ends."""
     header, flags, table = _read_header(source, read_numbers(source, LineKinds(comments=b"%", keep_blank=True)))
     num_nodes = header.num_nodes
     table = _node_lines(source, header, table)
@@ -55,7 +55,7 @@ def read(source: Source) -> list[Graph]:
 
 
 def _node_lines(source: Source, header: Header, table: NumericLines) -> NumericLines:
-    """The lines of the nodes, which must be as many as declared; empty lines may follow."""
+    """The node lines; there must be as many as declared, and only empty lines may follow."""
     filled = np.flatnonzero(table.counts)
     num_lines = max(header.num_nodes, int(filled[-1]) + 1 if len(filled) else 0)
     if num_lines > header.num_nodes or len(table.lines) < header.num_nodes:
@@ -76,7 +76,8 @@ def _read_header(source: Source, table: NumericLines) -> tuple[Header, _Flags, N
     line, width = int(table.lines[0]), int(table.counts[0])
     if not 2 <= width <= 4:
         raise source.error(
-            f"a header of {counted(width, 'number')}; write 'NODES EDGES [fmt [ncon]]', or {source.choose_format}", line
+            f"the header has {counted(width, 'number')}; write 'NODES EDGES [fmt [ncon]]', or {source.choose_format}",
+            line,
         )
     numbers = table.values[:width].tolist()
     header = make_header(source, numbers[:2], line)
@@ -84,7 +85,7 @@ def _read_header(source: Source, table: NumericLines) -> tuple[Header, _Flags, N
     if code not in _FORMATS:
         raise source.error(f"fmt {code:g}; write three digits that are 0 or 1, as in 011", line)
     if width == 4 and numbers[3] not in (0, 1):
-        raise source.error(f"{numbers[3]:g} weights per node; a graph has one, keep that and write 1", line)
+        raise source.error(f"{numbers[3]:g} weights per node; keep one weight per node and write 1", line)
     digits = int(code)
     has_weights = digits // 10 % 10 == 1 and not (width == 4 and numbers[3] == 0)
     return header, _Flags(digits >= 100, has_weights, digits % 10 == 1), table.without_first()

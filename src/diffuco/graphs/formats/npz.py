@@ -1,7 +1,7 @@
 """NumPy archives (`.npz`): our own arrays, or a sparse adjacency matrix saved by SciPy.
 
-Arrays are taken out of the archive by hand: the size a header declares is compared with the bytes that are there before
-anything is allocated, and pickled objects are never loaded. SciPy's own loader would trust the row pointers.
+We extract the arrays ourselves: before anything is allocated, the size that a header declares is compared with the
+bytes present, and pickled objects are never loaded. SciPy's own loader would trust the row pointers.
 """
 
 import io
@@ -32,7 +32,9 @@ def read(source: Source) -> list[Graph]:
     if "format" in arrays and "shape" in arrays and "data" in arrays:
         return [_matrix_graph(source, arrays)]
     names = ", ".join(sorted(map(quoted, arrays))) or "none"
-    raise source.error(f"arrays {names}; expected num_nodes and edges, or a matrix saved by scipy.sparse.save_npz")
+    raise source.error(
+        f"the arrays are {names}; expected num_nodes and edges, or a matrix saved by scipy.sparse.save_npz"
+    )
 
 
 def _read_arrays(source: Source, stream: IO[bytes]) -> Arrays:
@@ -58,7 +60,7 @@ def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[An
             raise ValueError(f"{member.filename} holds Python objects")
         size = math.prod(shape) * dtype.itemsize
         if min(shape, default=0) < 0 or size > member.file_size:
-            raise ValueError(f"{member.filename} declares {size} bytes and has fewer")
+            raise ValueError(f"{member.filename} declares {size} bytes but has fewer")
         values = np.frombuffer(stream.read(size), dtype=dtype)
     return values.reshape(shape, order="F" if is_fortran else "C")
 
@@ -71,9 +73,9 @@ def _own_graph(source: Source, arrays: Arrays) -> Graph:
     edges = _integers(source, arrays, "edges") if arrays["edges"].size else np.empty((0, 2), dtype=np.int64)
     labels = arrays["labels"].tolist() if "labels" in arrays else ()
     if "labels" in arrays and (arrays["labels"].ndim != 1 or arrays["labels"].dtype.kind not in "iuU"):
-        raise source.error("labels are no list of strings or whole numbers; save them as one")
+        raise source.error("labels are not a list of strings or whole numbers; save such a list")
     if len(set(labels)) < len(labels):
-        raise source.error("a label is there twice; give each node its own")
+        raise source.error("a label appears twice; give each node its own")
     rows = EdgeRows(edges, _reals(source, arrays, "edge_weights"), np.zeros(len(edges), dtype=np.int64))
     node_weights = unless_all_one(_reals(source, arrays, "node_weights"))
     try:
@@ -83,11 +85,11 @@ def _own_graph(source: Source, arrays: Arrays) -> Graph:
 
 
 def _matrix_graph(source: Source, arrays: Arrays) -> Graph:
-    """The graph of an adjacency matrix, of which either triangle or both may be stored."""
+    """The graph of an adjacency matrix; the file may store either triangle or both."""
     layout = str(arrays["format"].astype("U").ravel()[:1])
     shape = _integers(source, arrays, "shape").ravel().tolist()
     if len(shape) != 2 or shape[0] != shape[1]:
-        raise source.error(f"a matrix of shape {tuple(shape)}; an adjacency matrix is square")
+        raise source.error(f"the matrix has shape {tuple(shape)}; give a square adjacency matrix")
     num_nodes = make_header(source, (shape[0], 0), None).num_nodes
     if "csr" in layout or "csc" in layout:
         counts = np.diff(_integers(source, arrays, "indptr").ravel())
@@ -97,7 +99,9 @@ def _matrix_graph(source: Source, arrays: Arrays) -> Graph:
     elif "coo" in layout:
         ends = [_integers(source, arrays, key).ravel() for key in ("row", "col")]
     else:
-        raise source.error(f"a sparse matrix stored as {quoted(layout)}; convert it with .tocsr() and save it again")
+        raise source.error(
+            f"the sparse matrix is stored as {quoted(layout)}; convert it with .tocsr() and save it again"
+        )
     weights = _reals(source, arrays, "data")
     assert weights is not None
     if not len(ends[0]) == len(ends[1]) == len(weights):
@@ -113,7 +117,7 @@ def _matrix_graph(source: Source, arrays: Arrays) -> Graph:
 
 def _integers(source: Source, arrays: Arrays, name: str) -> NDArray[np.int64]:
     if name not in arrays:
-        raise source.error(f"no array {name}; save it too")
+        raise source.error(f"the array {name} is missing; save it too")
     if arrays[name].dtype.kind not in "iu":
         raise source.error(f"{name} has type {arrays[name].dtype}; save whole numbers")
     return arrays[name].astype(np.int64)
@@ -128,7 +132,7 @@ def _reals(source: Source, arrays: Arrays, name: str) -> NDArray[np.float64] | N
 
 
 def write(graph: Graph, out: BinaryIO) -> None:
-    """Write the arrays of `graph`; labels only where they are not 0, 1, 2, ..."""
+    """Write the arrays of `graph`; labels only if they are not 0, 1, 2, ..."""
     arrays: Arrays = {"num_nodes": np.array(graph.num_nodes), "edges": graph.edges}
     if graph.edge_weights is not None:
         arrays["edge_weights"] = graph.edge_weights
@@ -136,7 +140,7 @@ def write(graph: Graph, out: BinaryIO) -> None:
         arrays["node_weights"] = graph.node_weights
     if graph.labels != range(graph.num_nodes):
         arrays["labels"] = _label_array(graph)
-    archive = io.BytesIO()  # an archive is not written front to back, which a pipe or compressor needs
+    archive = io.BytesIO()  # pipes and compressors need bytes in order, an archive is not written in order
     np.savez_compressed(archive, allow_pickle=False, **arrays)
     out.write(archive.getbuffer())
 
@@ -144,7 +148,7 @@ def write(graph: Graph, out: BinaryIO) -> None:
 def _label_array(graph: Graph) -> NDArray[Any]:
     if all(type(label) is int and abs(label) < 2**63 for label in graph.labels):
         return np.array(graph.labels, dtype=np.int64)
-    # numpy's strings lose zero characters at their end
+    # Strings in numpy lose zero characters at their end.
     return np.array(text_labels(graph, lambda label: not label.endswith("\0"), "rename the node"), dtype=np.str_)
 
 

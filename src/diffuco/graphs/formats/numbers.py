@@ -1,7 +1,7 @@
 """Lines of numbers, parsed in bulk.
 
 A block of a few MiB is cut into tokens with array operations and its numbers are converted by one numpy call; a line is
-looked at on its own only to say what is wrong with it. Shapes: L lines with data, T numbers of all lines together.
+examined on its own only to say what is wrong with it. Shapes: L lines with data, T numbers of all lines together.
 """
 
 import re
@@ -19,7 +19,7 @@ from diffuco.graphs.formats.source import Block, Source, quoted
 
 NUMBER = re.compile(rb"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.IGNORECASE)
 MAX_NUMBERS = 300_000_000
-"""Enough for 100 million weighted edges; more would not fit the memory of most machines."""
+"""Enough for 100 million weighted edges; more would not fit in the memory of most machines."""
 _EMPTY_COLUMN = re.compile(rb",[ \t]*[,\r\n]|(^|\n)[ \t]*,")
 _NEWLINE, _SPACE = 10, 32
 _IS_SPACE = np.isin(np.arange(256), np.frombuffer(b" \t\n\v\f\r", dtype=np.uint8))
@@ -35,18 +35,18 @@ class LineKinds:
 
     comments: bytes = b"#%"
     headers: bytes = b""
-    """Lines that begin so are not numbers; they are returned as they are."""
+    """Lines that begin with one of these characters are not numbers; they are returned as text."""
     tags: bytes = b""
-    """If given, every other line begins with one of these characters on its own, as in `e 1 2`."""
+    """If given, every other line must begin with one of these characters as a word of its own, as in `e 1 2`."""
     keep_blank: bool = False
-    """Whether an empty line is a line of no numbers (METIS) or nothing at all."""
+    """Whether an empty line counts as a line without numbers (METIS) or is skipped."""
     commas: bool = False
-    """Whether a comma separates numbers as a blank does."""
+    """Whether commas separate numbers, as blanks do."""
 
 
 @dataclass(frozen=True)
 class NumericLines:
-    """The numbers of a file and the lines they stand on."""
+    """The numbers of a file and the lines they are on."""
 
     lines: NDArray[np.int64]
     """[L], line numbers in the file."""
@@ -55,7 +55,7 @@ class NumericLines:
     values: NDArray[np.float64]
     """[T]"""
     tags: NDArray[np.uint8]
-    """[L], first character of the line where the format has tags."""
+    """[L], first character of the line, if the format has tags."""
     headers: list[tuple[int, bytes]]
 
     def select(self, chosen: NDArray[np.bool_]) -> "NumericLines":
@@ -83,13 +83,13 @@ def read_numbers(source: Source, kinds: LineKinds) -> NumericLines:
 def columns(
     source: Source, table: NumericLines, allowed: Iterable[int], expected: str
 ) -> NDArray[np.float64]:  # [L, number of columns]
-    """The numbers as a table; every line must have the same, allowed, number of them."""
+    """The numbers as a table; all lines must have the same number of columns, and it must be one of `allowed`."""
     width = int(table.counts[0]) if len(table.counts) else min(allowed)
     if width not in allowed:
         raise source.error(f"{counted(width, 'column')}; expected {expected}", int(table.lines[0]))
     bad = np.flatnonzero(table.counts != width)
     if len(bad):
-        found = f"{counted(table.counts[bad[0]], 'column')} where the lines before have {width}"
+        found = f"{counted(table.counts[bad[0]], 'column')}, but the lines before have {width}"
         raise source.error(f"{found}; expected {expected} on every line", int(table.lines[bad[0]]))
     return table.values.reshape(-1, width)
 
@@ -155,7 +155,7 @@ def _blank_out_tags(
         token = characters[start : start + 200].tobytes().split()[0]
         allowed = ", ".join(repr(chr(tag)) for tag in kinds.comments + kinds.headers + kinds.tags)
         raise source.error(
-            f"a line that begins with {quoted(token)}; lines begin with one of {allowed}", int(lines[bad[0]])
+            f"the line begins with {quoted(token)}; lines must begin with one of {allowed}", int(lines[bad[0]])
         )
     characters[positions] = _SPACE
 

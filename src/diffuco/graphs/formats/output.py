@@ -1,4 +1,4 @@
-"""Writing: whole files at once or not at all, and tables of numbers in bulk."""
+"""Writing files completely or not at all, and writing tables of numbers in bulk."""
 
 import bz2
 import gzip
@@ -23,7 +23,7 @@ COMPRESSORS: dict[str, Callable[[BinaryIO], Any]] = {
     ".bz2": lambda plain: bz2.BZ2File(plain, "wb"),
     ".xz": lambda plain: lzma.LZMAFile(plain, "wb"),  # noqa: SIM115 (the caller opens it in a `with`)
 }
-"""By suffix, a stream that compresses what is written to it."""
+"""For each suffix, a function that wraps a stream in one that compresses what is written to it."""
 
 
 @contextmanager
@@ -34,7 +34,7 @@ def open_for_writing(path: str | Path) -> Iterator[BinaryIO]:
         sys.stdout.buffer.flush()
         return
     if "\0" in str(path):
-        raise InputError(f"{str(path)!r}: a path cannot have a zero byte; choose another path")
+        raise InputError(f"{str(path)!r}: a path cannot contain a zero byte; choose another path")
     try:
         with _open_file(Path(path)) as stream:
             yield stream
@@ -65,7 +65,7 @@ def write_line(out: BinaryIO, text: str) -> None:
 
 
 def write_rows(out: BinaryIO, table: Sequence[NDArray[Any]], *, prefix: str = "", separator: str = " ") -> None:
-    """Write a row per entry of the columns in `table`; whole numbers are written without a decimal point."""
+    """Write `table`, a list of columns, row by row; whole numbers are written without a decimal point."""
     whole = [bool(np.all((column == np.floor(column)) & (np.abs(column) < 2**53))) for column in table]
     template = prefix + separator.join("%d" if is_whole else "%r" for is_whole in whole) + "\n"
     for start in range(0, len(table[0]), _ROWS_PER_PIECE):
@@ -86,7 +86,7 @@ def edge_columns(graph: Graph, *, first: int) -> list[NDArray[Any]]:
 
 
 def text_labels(graph: Graph, is_allowed: Callable[[str], bool], remedy: str) -> list[str]:
-    """The labels as text, refused where the file would not give them back."""
+    """The labels as text; labels that could not be read back from the file are refused."""
     labels = [str(label) for label in graph.labels]
     for label in labels:
         if not is_allowed(label):
@@ -97,6 +97,6 @@ def text_labels(graph: Graph, is_allowed: Callable[[str], bool], remedy: str) ->
 
 
 def require_weights_not_negative(node_weights: NDArray[np.float64]) -> None:
-    """Refuse to write node weights that the reader of the format would refuse."""
+    """Refuse to write negative node weights, which the reader of the format would refuse."""
     if len(node_weights) and node_weights.min() < 0:
-        raise InputError(f"node weight {node_weights.min():g}; this format has none below 0, write .graphml or .npz")
+        raise InputError(f"node weight {node_weights.min():g}; this format allows none below 0, write .graphml or .npz")

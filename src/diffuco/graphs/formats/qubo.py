@@ -1,6 +1,6 @@
 """QUBO problems, min x'Qx over binary x: Biq Mac `.sparse` and qbsolv `.qubo`.
 
-A QUBO's graph has Q_ii as node weights and, as weight of an edge, the whole coefficient of x_i x_j in the energy.
+In a QUBO's graph, the weight of node i is Q_ii and the weight of edge (i, j) is the whole coefficient of x_i x_j.
 """
 
 from typing import BinaryIO
@@ -19,7 +19,7 @@ _QBSOLV_HEADER = "'p qubo 0 NODES DIAGONALS ELEMENTS'"
 
 
 def read_sparse(source: Source) -> list[Graph]:
-    """The one QUBO of a Biq Mac file; Q is symmetric and given once per pair, so q_ij counts twice."""
+    """The one QUBO of a Biq Mac file; Q is symmetric and each pair is given once, so q_ij counts twice."""
     header, table = counts_line(source, read_numbers(source, LineKinds()))
     entries = edge_rows(source, table, header.num_nodes, first=1, widths=(3,))
     check_num_edges(source, header, len(entries.pairs), len(entries.pairs))
@@ -47,7 +47,7 @@ def read_qbsolv(source: Source) -> list[Graph]:
 
 
 def _qubo_graph(source: Source, entries: EdgeRows, num_nodes: int, *, first: int, factor: float) -> Graph:
-    """A repeated coefficient is refused, because dropping or adding it would change the problem."""
+    """The graph of a QUBO; a repeated coefficient is refused, because dropping or adding it changes the problem."""
     assert entries.weights is not None
     ends = np.sort(entries.pairs, axis=1)
     _, kept = np.unique(ends[:, 0] * num_nodes + ends[:, 1], return_index=True)

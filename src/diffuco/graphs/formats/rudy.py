@@ -28,9 +28,10 @@ def read(source: Source) -> list[Graph]:
 def looks_like_rudy(source: Source) -> bool:
     """Whether a `.txt` file begins with a header `N M` instead of an edge.
 
-    It does if its very first line is two positive whole numbers and either the next line has three columns, which
-    no edge list mixes, or all lines have two and the header is true: M more lines, all of nodes 1 to N. An edge
-    list of few edges can meet that by chance, so the second case is taken with a warning unless M exceeds N.
+    The very first line must be two whole numbers without a sign, and one of two cases must hold. Either the next line
+    has three columns, because an edge list never mixes two and three. Or all lines have two columns and the header is
+    true: M lines follow, all with nodes 1 to N. A short edge list can meet the second case by chance, so a warning is
+    given unless M exceeds N.
     """
     start = next(source.blocks()).text.split(b"\n", 2)
     if len(start) < 3 or not all(word.isdigit() for word in start[0].split()):

@@ -1,4 +1,4 @@
-"""One input, a file or standard input: decompressed as it is read, with every failure an `InputError`."""
+"""One input, a file or standard input: it is decompressed as it is read, and every failure is an `InputError`."""
 
 import bz2
 import codecs
@@ -19,7 +19,7 @@ from typing import IO, NamedTuple, Self, cast
 from diffuco.foundation.errors import InputError
 
 MAX_NODES = 50_000_000
-"""More nodes than this are taken for a damaged header, so that no array is sized by a lie."""
+"""A header with more nodes counts as damaged, so that a false number cannot fill the memory."""
 MAX_BYTES = 4 * 2**30
 """Largest decompressed input, so that a small file cannot fill the memory."""
 MAX_LINES = 100_000_000
@@ -31,7 +31,7 @@ COMPRESSIONS = {
     ".bz2": re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"),
     ".xz": re.compile(rb"\xfd7zXZ\x00"),
 }
-"""Suffix of each compression and what its files begin with."""
+"""Suffix of each compression, and the bytes that its files begin with."""
 
 
 class Block(NamedTuple):
@@ -47,9 +47,9 @@ class Source:
     """An input that can be read several times; pipes are copied to a temporary file first."""
 
     max_nodes = MAX_NODES
-    """Largest graph that a reader may make of it."""
+    """Most nodes that a graph read from this input may have."""
     choose_format = "pass --format"
-    """What to do where the format may be another."""
+    """Remedy in messages about files that may be in another format."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -73,7 +73,7 @@ class Source:
             self._copy.close()
 
     def error(self, problem: str, line: int | None = None) -> InputError:
-        """The exception for a problem of this input; `problem` says what is wrong, then what to do."""
+        """The exception for a problem with this input; `problem` says what is wrong, then what to do."""
         place = self.shown if line is None else f"{self.shown}:{line}"
         return InputError(f"{place}: {problem}")
 
@@ -92,7 +92,7 @@ class Source:
             if b"\0" in text:
                 line += text.count(b"\n", 0, text.index(b"\0"))
                 raise self.error(
-                    f"a zero byte, so this is no UTF-8 text; check the format or {self.choose_format}", line
+                    f"a zero byte, so this is not UTF-8 text; check the format or {self.choose_format}", line
                 )
             end = text.rfind(b"\n") + 1
             if end:
@@ -115,7 +115,7 @@ class Source:
         return _temporary_file(self.chunks())
 
     def _joined_chunks(self) -> Iterator[bytes]:
-        """Chunks that each have a line end, so that a long line is not copied again with every chunk."""
+        """Chunks that each contain a line break, so that a long line is not copied again with every chunk."""
         parts: list[bytes] = []
         size = 0
         for chunk in self.chunks():
@@ -130,7 +130,7 @@ class Source:
             yield b"".join(parts)
 
     def _compression_of(self, raw: IO[bytes]) -> str | None:
-        """Told by the first bytes, because pipes have no suffix and downloads are often unpacked under the old name."""
+        """Decided by the first bytes: pipes have no suffix, and downloads are often unpacked under the old name."""
         start = self._next_chunk(raw, None, 10)
         raw.seek(0)
         return next((suffix for suffix, magic in COMPRESSIONS.items() if magic.match(start)), None)
@@ -182,7 +182,7 @@ class Source:
 
 
 class TextSource(Source):
-    """A text in memory under the name of a file; no file is opened for it, and nothing in it is decompressed."""
+    """A text in memory with the name of a file; no file is opened, and nothing is decompressed."""
 
     choose_format = "choose the format"
 

@@ -1,1 +1,1 @@
-"""The same network, computed faster."""
+"""Faster ways to compute the same network."""

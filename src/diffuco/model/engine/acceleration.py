@@ -1,6 +1,6 @@
-"""Engines: the same network, computed faster. The algorithm never asks which one it has.
+"""Engines: faster ways to compute the same network. The algorithm does not depend on the engine.
 
-All engines but the reference know the layers of `Gnn`; any other network runs as it is written.
+All engines except the reference know only the layers of `Gnn`; any other network runs with the reference.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from diffuco.model.engine.fused import FusedGnn
 
 ENGINES = ("reference", "compiled", "fused")
-"""Plain float32; torch.compile with bfloat16 products; Triton kernels in float16."""
+"""In this order: plain float32, torch.compile with bfloat16 products, Triton kernels in float16."""
 FUSED_HIDDEN = (16, 32, 64, 128)
 """Widths whose tiles fit the tensor cores."""
 MAX_VARIANTS = 32
@@ -29,28 +29,28 @@ MAX_VARIANTS = 32
 
 @dataclass(frozen=True)
 class MixedPrecisionDenoiser:
-    """A network whose matrix products run in bfloat16 under autocast; logits come back in float32."""
+    """A network whose matrix products run in bfloat16 under autocast; its logits are float32."""
 
     model: Gnn
     device_type: str
 
     @property
     def num_random_features(self) -> int:
-        """R: random numbers each node gets at every step."""
+        """R: random numbers that each node gets at every step."""
         return self.model.num_random_features
 
     def __call__(self, batch: Batch, x: Tensor, step: Tensor, features: Tensor) -> Tensor:
-        """Logits [N, S], as the network gives them."""
+        """Logits of the network [N, S]."""
         with torch.autocast(self.device_type, dtype=torch.bfloat16):
             logits: Tensor = self.model(batch, x, step, features)
         return logits.float()
 
 
 def pick_engine(name: str, network: Network, device: torch.device) -> str:
-    """The engine that `auto` stands for, or the named one if it can run here."""
+    """The engine that `auto` picks here, or the named engine if it can run here."""
     if type(network) is not Gnn:  # a subclass may compute something else
         if name not in ("auto", "reference"):
-            raise InputError(f"engine '{name}' computes the network 'gnn' only; take 'auto' or 'reference'")
+            raise InputError(f"engine '{name}' computes only the network 'gnn'; use 'auto' or 'reference'")
         return "reference"
     obstacle = None
     if device.type != "cuda":
@@ -60,19 +60,19 @@ def pick_engine(name: str, network: Network, device: torch.device) -> str:
     elif network.config.num_hidden not in FUSED_HIDDEN:
         obstacle = f"needs a hidden size of {', '.join(map(str, FUSED_HIDDEN))}"
     if name == "auto":
-        can_compile = device.type == "cuda" and triton_works()  # torch.compile needs it there as well
+        can_compile = device.type == "cuda" and triton_works()  # torch.compile needs Triton too
         return "fused" if obstacle is None else "compiled" if can_compile else "reference"
     if name == "fused" and obstacle:
-        raise InputError(f"engine 'fused' {obstacle}; take 'auto', 'compiled' or 'reference'")
+        raise InputError(f"engine 'fused' {obstacle}; use 'auto', 'compiled' or 'reference'")
     return name
 
 
 def accelerate(
     network: Network, parameters: FlatParameters, engine: str, *, calls_at_once: int = 1
 ) -> "Network | MixedPrecisionDenoiser | FusedGnn":
-    """A network on its device, with its flat parameters, as an engine computes it.
+    """The network with the given engine; `network` is on its device and `parameters` are its flat parameters.
 
-    `calls_at_once` of its calls will be differentiated together.
+    `calls_at_once` is the number of calls that will be differentiated together.
     """
     if engine == "reference":
         return network
@@ -82,7 +82,7 @@ def accelerate(
         from diffuco.model.engine.fused import FusedGnn
 
         return FusedGnn(network, parameters, calls_at_once=calls_at_once)
-    # The layers share their code, and each of its variants (types, sizes, with and without gradient) counts.
+    # All layers share their code, and every variant of it (types, sizes, with and without gradient) counts.
     torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, MAX_VARIANTS)
     for part in (*network.layers, network.head):
         part.compile()

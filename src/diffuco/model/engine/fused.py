@@ -1,6 +1,6 @@
 """The network on a GPU: the kernels of `ops.triton_gnn` between neighbour sums, with their own backward pass.
 
-It computes what `Gnn` computes, within the rounding of its types, and gives the gradient to the flat parameters.
+It computes the same as `Gnn`, up to rounding. Its backward pass gives the gradient of the flat parameters.
 
 Legend: B graphs, N rows, P padded nodes per graph, S samples, F hidden features, L layers.
 """
@@ -22,8 +22,8 @@ from diffuco.ops import triton_gnn as kernels
 class FusedGnn:
     """A denoiser with the parameters of a `Gnn`.
 
-    Calls made with gradients are differentiated together: what they return must go into the same backward pass, and
-    `calls_at_once` of them fit in memory that is taken at the first.
+    Calls made with gradients are differentiated together, so their results must go into the same backward pass. The
+    first call allocates memory for `calls_at_once` of them.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class FusedGnn:
 
     @property
     def num_random_features(self) -> int:
-        """R: random numbers each node gets at every step."""
+        """R: random numbers that each node gets at every step."""
         return self.config.num_random_features
 
     def __call__(self, batch: Batch, x: Tensor, step: Tensor, features: Tensor) -> Tensor:
@@ -55,14 +55,14 @@ class FusedGnn:
         return logits
 
     def _neighborhood(self, batch: Batch) -> "Neighborhood":
-        # The steps of a process share one batch: what is made of it is kept until the next one comes.
+        # The steps of a process share one batch, so its neighbourhood is kept until the next batch comes.
         if self._last is None or self._last[0]() is not batch:
             self._last = weakref.ref(batch), neighborhood(batch, self.config, self.dtype)
         return self._last[1]
 
 
 class Call(NamedTuple):
-    """What one call of the network sees."""
+    """The inputs of one call of the network."""
 
     x: Tensor
     step: Tensor
@@ -73,7 +73,7 @@ class Call(NamedTuple):
 class Tape:
     """Activations of several calls side by side, so that one backward pass serves them all.
 
-    A call is a slot, C of them fit; to the backward kernels the graphs of all slots are one batch.
+    Each call fills one of C slots. The backward kernels treat the graphs of all slots as one batch.
     """
 
     def __init__(self, network: FusedGnn, packed: Tensor, first: Call) -> None:
@@ -92,9 +92,11 @@ class Tape:
         self.num_returned = 0
 
     def takes(self, call: Call) -> bool:
-        """Whether another call has its place here."""
+        """Whether another call fits on this tape."""
         if 0 < self.num_returned < len(self.calls):
-            raise RuntimeError("some calls of the network were differentiated without the others; take them together")
+            raise RuntimeError(
+                "some calls of the network were differentiated without the others; differentiate them together"
+            )
         is_open = not self.num_returned and len(self.calls) < len(self.d_logits)
         return is_open and call.near is self.near and call.x.shape == self.d_logits.shape[1:]
 
@@ -132,7 +134,7 @@ class Tape:
         gradient = grads.sum(0)
         layout.mean_shares(gradient).copy_(torch.stack(d_shares[::-1]))
         gradient = gradient / scale
-        # A gradient out of range is no gradient: such a step leaves the parameters to the optimiser's momentum.
+        # A gradient out of range is discarded; in such a step only the optimiser's momentum moves the parameters.
         return torch.where(gradient.isfinite().all(), gradient, 0.0)
 
     def _used(self, values: Tensor) -> Tensor:
@@ -141,7 +143,7 @@ class Tape:
 
 
 def forward(network: FusedGnn, packed: Tensor, call: Call, tape: Tape | None = None) -> Tensor:
-    """Logits [N, S]; a tape gets what it needs in its next slot."""
+    """Logits [N, S]; if a tape is given, its next slot stores what the backward pass needs."""
     near, layout = call.near, network.layout
     tiles = near.tiles(call.x.shape[1])
     slot = 0 if tape is None else len(tape.calls)
@@ -180,7 +182,7 @@ def forward(network: FusedGnn, packed: Tensor, call: Call, tape: Tape | None = N
 def encoder_inputs(
     network: FusedGnn, near: Neighborhood, calls: list[Call]
 ) -> tuple[kernels.EncoderShape, Tensor, Tensor, Tensor, Tensor]:
-    """What the encoder's kernels read, of one call or of several side by side."""
+    """Inputs of the encoder's kernels, for one call or for several side by side."""
     config = network.config
     shape = kernels.EncoderShape(
         network.layout.num_inputs, config.num_random_features, config.weighted or config.node_weighted
@@ -201,7 +203,7 @@ class _TapedCall(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, d_logits: Tensor) -> tuple[Tensor | None, None, None]:
         tape: Tape = ctx.tape
-        ctx.tape = None  # the loss may outlive its backward pass, the activations must not
+        ctx.tape = None  # the loss may outlive its backward pass, but the activations must not
         tape.d_logits[ctx.slot] = d_logits
         tape.num_returned += 1
         if tape.num_returned < len(tape.calls):

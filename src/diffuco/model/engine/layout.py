@@ -1,4 +1,4 @@
-"""How the kernels want the parameters of the network.
+"""The layout in which the kernels read the parameters of the network.
 
 Legend: L layers, F hidden features.
 """
@@ -12,7 +12,7 @@ from diffuco.ops.triton_gnn_pieces import LAYER_MATRICES, LAYER_VECTORS
 
 
 class Layout:
-    """How the kernels want the parameters: in the order they read them, matrices as [in, out], norms folded."""
+    """Parameters in the order in which the kernels read them, with matrices as [in, out] and norms folded in."""
 
     def __init__(self, model: Gnn) -> None:
         at = FlatParameters.positions(model)
@@ -38,10 +38,11 @@ class Layout:
         return layers[:, -self.num_hidden :]
 
     def pack(self, vector: Tensor) -> Tensor:
-        """Arrange the flat parameters, and fold the scale and shift of every norm into what follows it.
+        """Arrange the flat parameters, and fold the scale and shift of every norm into the matrix and bias after it.
 
-        For y = (standard * scale + shift) W + bias that is the matrix scale * W and the bias shift W + bias. These are
-        plain torch operations, so that autograd leads the gradient of what is packed back to the parameters.
+        For y = (standard * scale + shift) W + bias, the matrix becomes scale * W and the bias becomes shift W + bias.
+        These are plain torch operations, so autograd carries the gradient of the packed parameters back to the flat
+        ones.
         """
         size = self.num_hidden
         ordered = vector.index_select(0, self.order)
@@ -52,8 +53,8 @@ class Layout:
         first_bias, first_scale, first_shift, second_bias, scale, shift, mean_share, sum_scale, sum_shift = (
             layers[:, 5 * size**2 :].view(-1, len(_LAYER_VECTORS), size).unbind(1)
         )
-        # A layer's input has been through the norm of the layer before. Split and unbind where indexing would do: the
-        # backward pass of an index fills a tensor with zeros.
+        # A layer's input has passed through the norm of the layer before. We use split and unbind instead of indexing,
+        # because the backward pass of an index fills a tensor with zeros.
         scales_before, last_scale = torch.split(scale, [self.num_layers - 1, 1])
         shifts_before, last_shift = torch.split(shift, [self.num_layers - 1, 1])
         scale_before = torch.cat([torch.ones_like(last_scale), scales_before])
@@ -82,12 +83,12 @@ class Layout:
 
 
 def _thrice(rows: Tensor) -> Tensor:
-    """The same for a layer's first three matrices, which read its input. [L, F] -> [L, 3, F]."""
+    """Repeat for a layer's first three matrices, which all read its input. [L, F] -> [L, 3, F]."""
     return rows[:, None].expand(-1, 3, -1)
 
 
 def _fold(matrices: Tensor, scale: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
-    """Scaled matrices, and what a shift before them adds to the bias after. [..., F, F], [..., F], [..., F]."""
+    """The scaled matrices, and what a shift before them adds to the bias after. [..., F, F], [..., F], [..., F]."""
     return scale[..., None] * matrices, (shift[..., None, :] @ matrices)[..., 0, :]
 
 

@@ -1,4 +1,4 @@
-"""What the graphs of a batch are to the kernels: where their rows are, and how neighbours are summed.
+"""The graphs of a batch in the form that the kernels use: where their rows are, and how to sum over neighbours.
 
 Legend: B graphs, N rows, S samples, F hidden features.
 """
@@ -15,12 +15,12 @@ from diffuco.model.gnn import GnnConfig, node_inputs, weight_scale
 from diffuco.ops import triton_gnn as kernels
 
 LARGEST_SUM = 2048
-"""Neighbours whose messages are summed in float16 as they are: 225 was the largest sum over 100 in trained networks."""
+"""Most neighbours summed in float16 without scaling; in trained networks, no sum over 100 neighbours exceeded 225."""
 
 
 @dataclass(frozen=True)
 class Neighborhood:
-    """What a batch's graphs are to the kernels."""
+    """The graphs of a batch in the form that the kernels use."""
 
     starts: Tensor
     """[B] first row of each graph."""
@@ -29,24 +29,24 @@ class Neighborhood:
     extents: Tensor
     """[B] rows of each graph, padding included."""
     largest: int
-    """Most rows of a graph."""
+    """Rows of the largest graph, padding included."""
     node_inputs: Tensor
     """[N] node weights as the encoder sees them."""
     sum: Callable[[Tensor, Tensor], None]
     """Write the sum over each node's neighbours. [N, S, F] -> [N, S, F]."""
     row_scale: Tensor
-    """[N] what such a sum still has to be multiplied with: 1 / sqrt(degree), or 1 where that was done."""
+    """[N] factor that the sum still has to be multiplied by: 1 / sqrt(degree), or 1 if `sum` has applied it."""
     sum_gradient: Callable[[Tensor, Tensor], None]
-    """The transpose of `sum` but for the scale, for the gradient times `gradient_scale`. [N, S, F] -> [N, S, F]."""
+    """The transpose of `sum` without its scale; takes the gradient times `gradient_scale`. [N, S, F] -> [N, S, F]."""
     gradient_scale: Tensor
     """[N] the scale of the whole sum."""
 
     def tiles(self, num_samples: int) -> kernels.Tiles:
-        """The work of the kernels for so many samples."""
+        """The work of the kernels for `num_samples` samples."""
         return kernels.Tiles(self.starts, self.sizes, self.extents, self.largest, num_samples)
 
     def repeated(self, times: int) -> "Neighborhood":
-        """The same graphs several times, one after the other; sums still take one time's rows."""
+        """The same graphs, repeated one after the other; sums still take the rows of one repetition."""
         first_rows = torch.arange(times, device=self.starts.device)[:, None] * len(self.row_scale)
         return replace(
             self,
@@ -60,7 +60,7 @@ class Neighborhood:
 
 
 def neighborhood(batch: Batch, config: GnnConfig, dtype: torch.dtype) -> Neighborhood:
-    """Prepare a batch: dense matrices for the tensor cores, or neighbour lists where the batch has them."""
+    """Prepare a batch: dense matrices for the tensor cores, or neighbour lists if the batch has them."""
     weighted = config.weighted
     scale = weight_scale(batch) if weighted else torch.ones_like(batch.degrees)
     per_degree = 1 / batch.degrees.clamp(min=1).sqrt()
@@ -69,7 +69,7 @@ def neighborhood(batch: Batch, config: GnnConfig, dtype: torch.dtype) -> Neighbo
     if batch.wide_lists is not None:
         lists = batch.wide_lists if weighted else batch.wide_lists._replace(weights=None)
         whole_scale = per_degree / scale
-        # Scaled before it is rounded: a hub's sum may be out of float16's range.
+        # The sum is scaled before it is rounded, because a hub's sum may be out of float16's range.
         return Neighborhood(
             *(batch.row_starts, batch.sizes, batch.extents, batch.largest, inputs),
             sum=lambda values, out: kernels.neighbor_sum(lists, values, out, whole_scale),
@@ -79,10 +79,10 @@ def neighborhood(batch: Batch, config: GnnConfig, dtype: torch.dtype) -> Neighbo
         )
     assert isinstance(batch, DenseBatch)
     if weighted and batch.weights is not None:
-        # Scaled before it is rounded: weights may be of any size.
+        # The matrix is scaled before it is rounded, because weights may be of any size.
         matrix = (batch.weights / scale.view(batch.num_graphs, -1)[:, :1, None]).to(dtype)
     else:
-        # A power of two keeps sums over very many neighbours in float16's range, and every digit.
+        # A power of two keeps sums over very many neighbours in float16's range and loses no digit.
         factor = 2.0 ** -max(0, math.ceil(math.log2(max(1, batch.largest) / LARGEST_SUM)))
         matrix, per_degree = batch.matrix(dtype), per_degree / (scale * factor)
         matrix = matrix if factor == 1 else matrix * factor

@@ -5,9 +5,9 @@ from torch import Tensor, nn
 
 
 class FlatParameters:
-    """A vector of which the network's parameters are views, and a gradient of which theirs are.
+    """One vector and one gradient; the network's parameters and their gradients are views of these.
 
-    Make it after the network has moved to its device: moving a network replaces the parameters' memory.
+    Create it after the network has moved to its device, because moving a network replaces the parameters' memory.
 
     >>> network = nn.Linear(2, 1)
     >>> parameters = FlatParameters(network)
@@ -36,7 +36,7 @@ class FlatParameters:
 
     @staticmethod
     def positions(model: nn.Module) -> dict[str, Tensor]:
-        """Where every parameter's elements are in the vector, by the parameter's name and in its shape."""
+        """Positions of every parameter's elements in the vector, by the parameter's name and in its shape."""
         names = [name for name, _ in model.named_parameters()]
         size = sum(parameter.numel() for parameter in model.parameters())
         return dict(zip(names, FlatParameters._views(torch.arange(size), model), strict=True))
