@@ -13,8 +13,8 @@ from diffuco import pretrained
 from diffuco.foundation.wording import counted
 from diffuco.pretrained.cards import Card, measured, sparkline, trained_on, when_to_choose
 from diffuco.problems import get_problem
+from experiments.paper import rendering
 from experiments.paper.benchmarks import TABLE_1, TABLE_3
-from experiments.paper.rendering import wrapped
 from experiments.paper.reported import CE
 
 ROOT = Path(__file__).parents[1]
@@ -156,7 +156,7 @@ def _section(card: Card) -> str:
         "measured": _measured(card),
         "records": _records(card),
     }
-    bullets = (wrapped(f"- **{name}**: {text}") for name, text in lines.items() if text)
+    bullets = (rendering.wrapped(f"- **{name}**: {text}") for name, text in lines.items() if text)
     return "\n".join([f"## {card['name']}", "", *bullets, ""])
 
 
