@@ -13,6 +13,7 @@ from diffuco.foundation.wording import counted
 from diffuco.graphs.datasets import get_dataset
 from diffuco.pretrained.cards import Card, measured, sparkline, trained_on, when_to_choose
 from diffuco.problems import get_problem
+from experiments.paper import rendering
 from experiments.paper.benchmarks import TABLE_1, TABLE_3
 from experiments.paper.reported import CE, CE_ST, RATIOS_BY_TIGHTNESS
 
@@ -39,14 +40,16 @@ BENCHMARKS = {(benchmark.problem, benchmark.dataset): benchmark for benchmark in
 
 INTRODUCTION = """# Models
 
-Written by `python -m experiments.model_cards` from what the files of the shipped models say about themselves;
-`diffuco models` shows the short form.
+`python -m experiments.model_cards` writes this page from the cards stored in the model files. `diffuco models` shows
+the short form.
 
-Gaps are to optimal or best known solutions, on test graphs that no model has seen. "Gap" is the mean over all samples,
-without any search after decoding; "best" is that of the best sample of every graph. Errors are standard errors, over
-seeds where several were trained, else over the test graphs. A model does well on graphs like those it was trained on
-and may be far off on others: compare yours with the last column, and
-[train on your own](training.md#your-own-graphs) where none fits.
+- **Gap** is the mean distance of all samples from optimal or best known solutions, on test graphs that no model has
+  seen. There is no search after decoding.
+- **Best** is the gap of the best sample of every graph.
+- Errors are standard errors: over seeds if several were trained, otherwise over the test graphs.
+
+A model does well on graphs like those it was trained on and may be far off on others. Compare your graphs with the
+last column. If no model fits, [train your own](training.md#your-own-graphs).
 """
 
 
@@ -63,7 +66,7 @@ def page(cards: list[Card]) -> str:
     files = pretrained.model_files()
     package = _size([files[card["name"]] for card in cards if not card["baseline"]])
     further = _size([files[card["name"]] for card in cards if card["baseline"]])
-    total = f"In the package: {package}. Baselines, in the folder `models` of the source: {further}."
+    total = f"The package contains {package}. The folder `models` of the source contains the baselines: {further}."
     return "\n".join([INTRODUCTION, _overview(cards), "", total, "", *(_section(card) for card in cards)])
 
 
@@ -144,12 +147,14 @@ def _section(card: Card) -> str:
         "trained on": _graphs(card),
         "recipe": f"{start}{training['noise']} noise, temperature from {training['start_temperature']:g}, learning "
         f"rate {training['learning_rate']:g}, {training['graphs_per_batch']} graphs x {training['samples_per_graph']} "
-        f"samples a step, {training['anneal_epochs']} epochs, seed {training['seed']}",
-        "run": f"{card['minutes']:.1f} minutes on {card['hardware']}, source at {card['commit']}; {_steps(card)}",
+        f"samples per step, {training['anneal_epochs']} epochs, seed {training['seed']}",
+        "run": f"{card['minutes']:.1f} minutes on {card['hardware']}, commit {card['commit']}; {_steps(card)}",
         "validation": _validation(card),
         "measured": _measured(card),
+        "records": _records(card),
     }
-    return "\n".join([f"## {card['name']}", "", *(f"- **{name}**: {text}" for name, text in lines.items()), ""])
+    bullets = (rendering.wrapped(f"- **{name}**: {text}") for name, text in lines.items() if text)
+    return "\n".join([f"## {card['name']}", "", *bullets, ""])
 
 
 def _graphs(card: Card) -> str:
@@ -184,15 +189,18 @@ def _measured(card: Card) -> str:
     seeds = "one seed" if found.num_seeds == 1 else f"mean over {found.num_seeds} seeds"
     against = ""
     if found.is_gap:
-        against = f", references by {first['solver']}, {first['proven']} of {first['graphs']} proven optimal"
-    sources = ", ".join(f"[{Path(record['file']).name}](../{record['file']})" for record in records)
+        against = f"; references by {first['solver']}, {first['proven']} of {first['graphs']} proven optimal"
     what = f"gap {found}" if found.is_gap else str(found)
     return (
         f"{what}, best of {first['samples']} samples {found.best_text}; {seeds}, {first['graphs']} graphs of "
         f"{first['dataset']}/{first['split']}, {first['samples']} samples x {counted(first['steps'], 'step')}, "
-        f"{first['decode']}"
-        f"{against}; {sources}, {first['hardware']}, source at {first['commit']}"
+        f"decoded by `{first['decode']}`{against}; {first['hardware']}, commit {first['commit']}"
     )
+
+
+def _records(card: Card) -> str:
+    files = (Path(record["file"]) for record in card.get("evaluations", []))
+    return ", ".join(f"[{file.name}](../{file.as_posix()})" for file in files)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import contextlib
 import doctest
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,15 @@ def _resolves(page: Path, target: str) -> bool:
 def _anchors(text: str) -> set[str]:
     headings = re.findall(r"^#+ (.+)$", FENCE.sub("", text), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@for_every_page
+def test_lines_are_no_longer_than_120_characters(page):
+    """Tables, code blocks and the addresses of links may be longer."""
+    prose = FENCE.sub(lambda block: "\n" * block[0].count("\n"), page.read_text())
+    lines = ANY_LINK.sub("]", prose).splitlines()
+    too_long = [number for number, line in enumerate(lines, 1) if len(line) > 120 and not line.lstrip().startswith("|")]
+    assert not too_long, f"wrap these lines of {page.relative_to(ROOT)}: {too_long}"
 
 
 def shell_commands() -> list[tuple[str, str]]:
@@ -138,6 +148,17 @@ def parse(arguments: list[str]) -> None:
 def make_context(command: Any, arguments: list[str]) -> None:
     with contextlib.suppress(typer.Exit):  # --help and --list print and stop
         command.make_context(command.name, arguments)
+
+
+def test_parts_of_your_own_train_as_the_page_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    short = replace(RECIPES["mis-tiny"](), anneal_epochs=1, num_train_graphs=24, num_validation_graphs=4)
+    monkeypatch.setattr("diffuco.training.recipes.get_recipe", lambda name: short)
+    blocks = [block for kind, block in FENCE.findall((ROOT / "docs/training.md").read_text()) if kind == "python"]
+    names: dict[str, Any] = {"__name__": "training"}
+    exec("\n".join(blocks), names)
+    assert names["model"].card["training"]["network"] == "neighbors"
+    assert len(list(tmp_path.glob("runs/*/best.safetensors"))) == 5
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if ">>> " in page.read_text()], ids=lambda page: page.name)
