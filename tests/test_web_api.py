@@ -9,21 +9,22 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import get_args
 
 import httpx
 import numpy as np
 import pytest
 
+import diffuco
 from diffuco.graphs.formats import TEXT_FORMATS, parse_graph, read_graph, write_graph
 from diffuco.graphs.graph import Graph
 from diffuco.inference import memory
 from diffuco.inference.solver import Solver
+from diffuco.methods import ModelMethod
 from diffuco.problems import all_problems, get_problem
 from diffuco.web.app import create_app
 from diffuco.web.events import EventResponse, packed
 from diffuco.web.limits import Limits
-from diffuco.web.messages import ProblemName
+from diffuco.web.messages import NAMES
 from diffuco.web.queue import Job, Options
 from serving import serving
 
@@ -72,7 +73,54 @@ def test_answers_are_checked_and_compared_with_greedy(client, problem):
     assert len(answer["objectives"]) == 3
     assert answer["greedy"]["feasible"]
     assert answer["greedy"]["comparison"] in ("better", "equal", "worse")
-    assert answer["model"] == f"{problem}-untrained"
+    assert (answer["found_by"], answer["optimal"], answer["bound"]) == (f"{problem}-untrained", False, None)
+
+
+@pytest.mark.parametrize("problem", [problem.name for problem in all_problems()])
+def test_small_graphs_are_proven_unless_told_otherwise(client, problem):
+    answer = solve(client, problem, seed=1).json()
+    expected = diffuco.solve(parse_graph(HOUSE, "house.clq"), problem, seed=1, device="cpu")
+    assert (answer["optimal"], answer["objective"], answer["bound"]) == (True, expected.objective, expected.objective)
+    assert (answer["found_by"], answer["reason"]) == (expected.found_by, f"proven optimal by {expected.found_by}")
+    assert answer["greedy"]["comparison"] in ("better", "equal")
+
+
+def test_a_method_or_a_model_may_be_named(client, models):
+    answer = solve(client, method="greedy").json()
+    assert (answer["found_by"], answer["greedy"]["comparison"], answer["reason"]) == ("greedy", "equal", "")
+    assert solve(client, method="rlsa", time_limit_s=0.05).json()["found_by"] == "rlsa"
+    for options in ({"model": "mis-rb-small"}, {"model": "mis-rb-small", "method": "diffuco", "samples": 2}):
+        answer = solve(client, **options).json()
+        assert (answer["found_by"], answer["reason"]) == ("mis-rb-small", "")
+        assert len(answer["energies"]) == options.get("samples", 8)
+    assert solve(client, method="diffuco").json()["found_by"] == "mis-untrained"
+    answer = solve(client, method="diffuco", time_limit_s=0.05).json()
+    assert (answer["found_by"], len(answer["energies"])) == ("mis-untrained", 32)
+
+
+def test_a_model_that_the_server_chooses_says_why(models):
+    with client_of(models) as client:  # which has a model of its own for mis alone
+        for graph in ({"kind": "ba", "num_nodes": 20}, {"kind": "ba", "num_nodes": 220}):
+            answer = solve(client, "max-cut", graph, samples=1).json()
+            assert answer["found_by"].startswith("max-cut-")
+            assert answer["reason"].startswith("the closest of the")
+            body = {"problem": "max-cut", "graph": graph, "samples": 1}
+            with client.stream("POST", "/api/solve/stream", json=body) as response:
+                (_, start), *_ = read_events(response)
+            assert start["model"] == answer["found_by"]
+
+
+def test_exact_solvers_do_not_outlast_the_server(models):
+    with client_of(models, max_seconds=1.0) as client:
+        started = time.monotonic()
+        answer = solve(client, "max-cut", {"kind": "er", "num_nodes": 300, "edge_probability": 0.5}, method="highs")
+        if answer.status_code == 200:
+            assert not answer.json()["optimal"]
+        else:
+            assert answer.status_code == 408
+        assert solve(client, method="greedy").status_code in (200, 408)
+        _until(lambda: solve(client, method="greedy").status_code == 200)
+        assert time.monotonic() - started < 30  # not the minute that it has elsewhere
 
 
 def test_a_seed_gives_the_answer_of_the_library(client, models):
@@ -121,6 +169,20 @@ def test_a_stream_of_samples_that_do_not_fit_together_is_refused(client, monkeyp
     assert "3 samples of 5 nodes cannot be watched together; ask for 2" in refused.json()["error"]
     assert client.post("/api/solve", json=body).json()["feasible"]
     assert client.post("/api/solve/stream", json=body | {"samples": 2}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"method": "greedy"}, "only models can be watched; leave out the method greedy"),
+        ({"time_limit_s": 1}, "a time limit cannot be watched"),
+        ({"model": "none"}, "there is no such model"),
+    ],
+)
+def test_what_cannot_be_watched_is_refused(client, options, reason):
+    refused = client.post("/api/solve/stream", json={"problem": "mis", "graph": HOUSE_GRAPH, **options})
+    assert refused.status_code == 422
+    assert reason in refused.json()["error"]
 
 
 @pytest.mark.parametrize("known", TEXT_FORMATS, ids=lambda known: known.name)
@@ -201,7 +263,31 @@ def test_node_weights_are_weighed(client):
             422,
             "node 1 weighs -1; mds takes node weights from 0",
         ),
-        ({"problem": "tsp", "graph": HOUSE_GRAPH}, 422, "problem: Input should be 'mis'"),
+        (
+            {"problem": "tsp", "graph": HOUSE_GRAPH},
+            422,
+            "problem: unknown problem 'tsp'; choose one of mis, mvc, max-c",
+        ),
+        ({"problem": "miss", "graph": HOUSE_GRAPH}, 422, "problem: unknown problem 'miss'; did you mean 'mis'?"),
+        ({"problem": "mis", "graph": HOUSE_GRAPH, "method": "gredy"}, 422, "did you mean 'greedy'?"),
+        ({"problem": "mis", "graph": HOUSE_GRAPH, "method": "sdp"}, 422, "'sdp' does not solve mis"),
+        (
+            {"problem": "mis", "graph": HOUSE_GRAPH, "method": "greedy", "samples": 2},
+            422,
+            "samples is for models and excludes the method greedy; give one of the two",
+        ),
+        (
+            {"problem": "mis", "graph": HOUSE_GRAPH, "method": "greedy", "model": "mis-rb-small"},
+            422,
+            "model is for models and excludes the method greedy",
+        ),
+        (
+            {"problem": "mis", "graph": HOUSE_GRAPH, "samples": 2, "time_limit_s": 1},
+            422,
+            "a time limit decides on samples",
+        ),
+        ({"problem": "mis", "graph": HOUSE_GRAPH, "time_limit_s": 61}, 422, "time_limit_s is 61.0; this server allows"),
+        ({"problem": "mis", "graph": HOUSE_GRAPH, "time_limit_s": 0}, 422, "time_limit_s: Input should be greater"),
         ({"problem": "mis"}, 422, "graph: Field required"),
         ({"problem": "mis", "graph": HOUSE_GRAPH, "sample": 3}, 422, "sample: Extra inputs are not permitted"),
         ({"problem": "mis", "graph": HOUSE_GRAPH, "samples": 9}, 422, "samples is 9; this server allows 8"),
@@ -345,7 +431,9 @@ def test_the_page_asks_nobody_else(client):
 
 def test_all_problems_are_served():
     names = [problem.name for problem in all_problems()]
-    assert list(get_args(ProblemName)) == names
+    assert names == NAMES
+    described = create_app(device="cpu").openapi()["components"]["schemas"]["SolveRequest"]["properties"]["problem"]
+    assert described["enum"] == names
     page = (STATIC / "problems.js").read_text()
     assert re.findall(r'^  "?([\w-]+)"?: \{$', page, re.MULTILINE) == names
 
@@ -396,7 +484,7 @@ def _until(condition, timeout_s: float = 20.0) -> None:
 
 def test_events_end_when_a_client_leaves_while_one_is_being_sent():
     is_ended, abandoned = [], []
-    job = Job(parse_graph(HOUSE, "a.clq"), Options("mis-untrained", 1, 1, 0))
+    job = Job(parse_graph(HOUSE, "a.clq"), Options(get_problem("mis"), ModelMethod()))
 
     async def events():
         try:

@@ -3,6 +3,7 @@
 import difflib
 
 from diffuco.foundation.errors import InputError
+from diffuco.inference.answers import SampleOptions
 from diffuco.methods.anneal import FlipAnnealing
 from diffuco.methods.auto import Automatic
 from diffuco.methods.base import Deadline, GraphByGraph, Method, Settings, repair
@@ -83,3 +84,6 @@ def check_method(method: Method, problem: Problem, time_limit_s: float | None = 
         raise InputError(f"method '{method.name}' needs {missing}")
     if time_limit_s is not None and not 0 < time_limit_s < float("inf"):
         raise InputError(f"time limit of {time_limit_s:g} seconds; give more than 0")
+    if time_limit_s is not None and isinstance(method, ModelMethod) and method.options != SampleOptions():
+        what = "samples, step factor, decoding and refinement"
+        raise InputError(f"a time limit decides on {what} of a model; leave out the limit or these options")

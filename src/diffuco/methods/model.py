@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from diffuco.foundation.devices import finish
-from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import Batch
 from diffuco.graphs.batch.by_size import in_order, rows_per_batch
 from diffuco.graphs.graph import Graph
@@ -55,9 +54,6 @@ class ModelMethod(Method):
 
     def solve(self, problem: Problem, graphs: Sequence[Graph], settings: Settings) -> list[Solution]:
         """Sample with one model after the other, each for the graphs that it is closest to."""
-        if settings.time_limit_s is not None and self.options != SampleOptions():
-            what = "samples, step factor, decoding and refinement"
-            raise InputError(f"a time limit decides on {what} of a model; leave out the limit or these options")
 
         def solve_some(solver: Solver, reason: str, positions: list[int]) -> list[Solution]:
             chosen = [graphs[position] for position in positions]

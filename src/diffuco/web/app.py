@@ -207,4 +207,4 @@ def _add_refusals(app: FastAPI) -> None:
         if first["type"] == "json_invalid":
             return refuse(400, "the body is no JSON; send an object as /openapi.json describes it")
         place = ".".join(str(part) for part in first["loc"] if part != "body")
-        return refuse(422, f"{place or 'body'}: {first['msg']}")
+        return refuse(422, f"{place or 'body'}: {first['msg'].removeprefix('Value error, ')}")

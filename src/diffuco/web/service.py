@@ -23,6 +23,7 @@ from diffuco.graphs.generate import ba_graph, er_graph, random_qubo, rb_graph
 from diffuco.graphs.graph import Graph
 from diffuco.inference.memory import requirement
 from diffuco.methods import ModelMethod, check_method, get_method
+from diffuco.methods.exact import ExactMethod
 from diffuco.model.checkpoint import Checkpoint
 from diffuco.pretrained import choose_model, list_models, load_model
 from diffuco.pretrained.cards import measured, trained_on, when_to_choose
@@ -34,8 +35,8 @@ from diffuco.web.events import Watched
 from diffuco.web.limits import Limits, RefusalError
 from diffuco.web.queue import Options, Solved
 
-MODEL_OPTIONS = {"model", "samples", "step_factor", "refine"}
-"""What in a request asks for a model."""
+SAMPLE_OPTIONS = {"samples", "step_factor", "refine"}
+"""What in a request asks for a model, beside its name."""
 MAX_WEIGHT = 1e15
 """Energies are sums and squares of weights in single precision; beyond this they could overflow."""
 
@@ -87,15 +88,21 @@ class Service:
         ):
             if value is not None and value > most:
                 raise RefusalError(422, f"{name} is {value}; this server allows {most}")
-        problem, given = get_problem(request.problem), request.model_dump(include=MODEL_OPTIONS, exclude_none=True)
-        if not (is_watched or given or request.method == ModelMethod.name):
-            method = get_method(request.method)
-            check_method(method, problem, request.time_limit_s)
-            return Options(problem, method, request.time_limit_s)
-        if is_watched and request.time_limit_s is not None:
+        problem, given = get_problem(request.problem), request.model_dump(include=SAMPLE_OPTIONS, exclude_none=True)
+        time_limit_s = request.time_limit_s
+        if is_watched and request.method not in ("auto", ModelMethod.name):
+            raise RefusalError(422, f"only models can be watched; leave out the method {request.method}")
+        if is_watched and time_limit_s is not None:
             raise RefusalError(422, "a time limit cannot be watched; leave it out, or ask at /api/solve")
-        model = self.load(self._choose(request, graph))
-        return Options(problem, choose_method(request.method, model, **given), request.time_limit_s)
+        if is_watched or given or request.model is not None or request.method == ModelMethod.name:
+            name = self._choose(request, graph, is_watched=is_watched)
+            method = choose_method(request.method, None if name is None else self.load(name), **given)
+        else:
+            method = get_method(request.method)
+            if isinstance(method, ExactMethod) and time_limit_s is None:
+                time_limit_s = min(method.default_limit_s, limits.max_seconds)  # nobody waits longer
+        check_method(method, problem, time_limit_s)
+        return Options(problem, method, time_limit_s)
 
     def check_watchable(self, graph: Graph, options: Options) -> None:
         """Refuse to show steps of samples that are drawn one after the other, as those of very large graphs are."""
@@ -185,10 +192,13 @@ class Service:
         """The name of a model of the user's, whose path is nobody's business."""
         return next((public for public, path in self._paths.items() if path == name), name)
 
-    def _choose(self, request: messages.SolveRequest, graph: Graph) -> str:
+    def _choose(self, request: messages.SolveRequest, graph: Graph, *, is_watched: bool) -> str | None:
+        """The model asked for or the server's own, if any; one that is watched has to be known beforehand."""
         if request.model is None:
             own = self._own_defaults.get(request.problem)
-            return own or choose_model(request.problem, [graph], cards=list(self.cards.values())).name
+            if own is None and is_watched:
+                return choose_model(request.problem, [graph], cards=list(self.cards.values())).name
+            return own
         if request.model not in self.cards:
             raise RefusalError(422, "there is no such model; GET /api/models lists them")
         problem = self.cards[request.model]["problem"]
