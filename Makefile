@@ -40,7 +40,7 @@ docs: .venv/installed  ## the documentation as a site, in build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 gpu:  ## tests that need a CUDA device, with whatever python3 has torch there
-	PYTHONPATH=src $(PYTHON) -m pytest -m gpu tests
+	PYTHONPATH=src $(PYTHON) -m pytest -m gpu $$(grep -l "mark.gpu" tests/*.py)
 
 bench: .venv/installed  ## speed on this machine
 	$(BIN)/python benchmarks/generate.py

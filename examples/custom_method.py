@@ -15,7 +15,7 @@ import diffuco
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph
 from diffuco.methods import Deadline, GraphByGraph, register_method, repair
-from diffuco.problems import Problem
+from diffuco.problems import MaximumIndependentSet, Problem
 
 NUM_ROUNDS = 300
 
@@ -25,8 +25,11 @@ class RuinAndRecreate(GraphByGraph):
 
     name = "ruin-and-recreate"
     summary = "drops random nodes of an independent set and fills it up again"
-    problems = ("mis",)
     time_limit = "stops"
+
+    def solves(self, problem: Problem) -> bool:
+        """Independent sets."""
+        return isinstance(problem, MaximumIndependentSet)
 
     def search(self, problem: Problem, graph: Graph, seed: int, deadline: Deadline) -> NDArray[np.bool_]:
         """States [num_nodes] of one graph; what a method returns has to be feasible."""

@@ -15,6 +15,7 @@ from diffuco.methods import auto as automatic
 from diffuco.methods import get_method
 from diffuco.methods.auto import Search, plan
 from diffuco.methods.cp_sat import CpSat
+from diffuco.methods.highs import Highs
 from diffuco.pretrained import choose_model, choose_models
 from diffuco.problems import all_problems, get_problem
 
@@ -77,9 +78,11 @@ def test_proofs_are_given_up_where_they_fail(monkeypatch):
 
 def test_large_graphs_and_missing_solvers_are_not_tried(monkeypatch):
     monkeypatch.setattr(CpSat, "prove", None)
+    monkeypatch.setattr(Highs, "prove", None)
     large = Graph.from_edges([(i, i + 1) for i in range(500)])
     assert not diffuco.solve([large], "mis", method="auto", device="cpu")[0].optimal
     monkeypatch.setattr("diffuco.methods.cp_sat.find_spec", lambda _: None)
+    monkeypatch.setattr(Highs, "missing", lambda _: "a solver")
     assert not diffuco.solve([get_dataset("rb-tiny").graph("test", 0)], "mis", method="auto", device="cpu")[0].optimal
     assert get_method("auto").missing() is None
 
@@ -131,12 +134,11 @@ def test_a_model_serves_where_it_pays(monkeypatch, without_proofs):
     assert sum(done) == 2
 
 
-def test_command_says_what_a_proof_would_need(run, house, monkeypatch):
+def test_without_or_tools_highs_proves(run, house, monkeypatch):
     monkeypatch.setattr("diffuco.methods.cp_sat.find_spec", lambda _: None)
-    outcome = run("solve", "mis", house)
-    assert outcome.code == 0
-    assert "; no proof was tried, as that needs OR-Tools; pip install 'diffuco[exact]'\n" in outcome.err
-    assert "proof" not in run("solve", "max-clique", house).err  # for which there is a search of our own
+    for problem, prover in (("mis", "highs"), ("max-clique", "clique-search")):  # our own search needs neither
+        outcome = run("solve", problem, house)
+        assert (outcome.code, outcome.err) == (0, f"note: proven optimal by {prover}\n")
 
 
 def test_command_takes_it_unless_told_otherwise(run, house):

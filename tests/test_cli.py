@@ -147,7 +147,7 @@ def test_a_solution_is_improved_from_a_start(run, tmp_path):
     outcome = run("solve", "mis", graph, "--method", "greedy", "--start", own, "--json")
     record = json.loads(outcome.out)
     assert record["objective"] >= given > plain["objective"]
-    assert (record["found_by"], record["feasible"]) == ("start", True)
+    assert (record["found_by"], record["feasible"]) == ("anneal", True)
     assert outcome.err == "note: solved by start: annealing from the solution given was ahead of greedy\n"
     (tmp_path / "nothing.sol").write_text("")
     from_nothing = json.loads(run("solve", "mis", graph, "--start", tmp_path / "nothing.sol", "--json").out)

@@ -1,14 +1,15 @@
 """The documentation against the code: links, line numbers, commands, examples and lists.
 
-`python tests/test_docs.py` sets the line numbers of links to code and the table of formats right.
+`python tests/test_docs.py` renews the line numbers of links to code, the line counts of the reading path and the tables
+of formats and references.
 """
 
 import ast
 import contextlib
 import doctest
-import os
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,23 +17,25 @@ import pytest
 import typer
 
 from diffuco.cli import program
+from diffuco.evaluation.reference_store import FOLDER as REFERENCE_FOLDER
+from diffuco.evaluation.reference_store import read_rows
+from diffuco.graphs.datasets import DATASETS
 from diffuco.graphs.formats import FORMATS
+from diffuco.methods import all_methods
+from diffuco.problems import all_problems
 from diffuco.training.config import TrainConfig
 from diffuco.training.recipes import RECIPES
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *ROOT.glob("experiments/*.md")])
-READING_PATH = [
-    ROOT / "src/diffuco" / name
-    for name in (
-        *("problems/mis.py", "diffusion/loss.py", "diffusion/noise.py", "inference/sampler.py"),
-        *("diffusion/decoding.py", "inference/solver.py", "training/loop.py"),
-    )
-]
 CODE_LINK = re.compile(r"\[`(?P<name>[\w.]+)`\]\((?P<path>[^)#\s]+\.py)#L(?P<line>\d+)\)")
 ANY_LINK = re.compile(r"\]\(([^)\s]+)\)|<(?:img|a)[^>]* (?:src|href)=\"([^\"]+)\"")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+READING_PATH = re.compile(r"^\| file \| lines \|.*?^\| all \| \d+ \|", re.MULTILINE | re.DOTALL)
+COUNTED_FILE = re.compile(r"^(?P<file>\| \[[\w/.]+\]\((?P<path>[^)]+)\)) \| \d+ \|", re.MULTILINE)
+TREE = re.compile(r"^```\n(src/diffuco/ .*?)^```$", re.MULTILINE | re.DOTALL)
 TABLE_OF_FORMATS = re.compile(r"(?<=<!-- formats -->\n).*?(?=<!-- end of formats -->)", re.DOTALL)
+TABLE_OF_REFERENCES = re.compile(r"(?<=<!-- references -->\n).*?(?=<!-- end of references -->)", re.DOTALL)
 
 for_every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
@@ -66,6 +69,15 @@ def _resolves(page: Path, target: str) -> bool:
 def _anchors(text: str) -> set[str]:
     headings = re.findall(r"^#+ (.+)$", FENCE.sub("", text), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@for_every_page
+def test_lines_are_no_longer_than_120_characters(page):
+    """Tables, code blocks and the addresses of links may be longer."""
+    prose = FENCE.sub(lambda block: "\n" * block[0].count("\n"), page.read_text())
+    lines = ANY_LINK.sub("]", prose).splitlines()
+    too_long = [number for number, line in enumerate(lines, 1) if len(line) > 120 and not line.lstrip().startswith("|")]
+    assert not too_long, f"wrap these lines of {page.relative_to(ROOT)}: {too_long}"
 
 
 def shell_commands() -> list[tuple[str, str]]:
@@ -138,6 +150,17 @@ def make_context(command: Any, arguments: list[str]) -> None:
         command.make_context(command.name, arguments)
 
 
+def test_parts_of_your_own_train_as_the_page_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    short = replace(RECIPES["mis-tiny"](), anneal_epochs=1, num_train_graphs=24, num_validation_graphs=4)
+    monkeypatch.setattr("diffuco.training.recipes.get_recipe", lambda name: short)
+    blocks = [block for kind, block in FENCE.findall((ROOT / "docs/training.md").read_text()) if kind == "python"]
+    names: dict[str, Any] = {"__name__": "training"}
+    exec("\n".join(blocks), names)
+    assert names["model"].card["training"]["network"] == "neighbors"
+    assert len(list(tmp_path.glob("runs/*/best.safetensors"))) == 5
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if ">>> " in page.read_text()], ids=lambda page: page.name)
 def test_python_examples_give_the_output_shown(page, monkeypatch):
     monkeypatch.chdir(ROOT)
@@ -149,29 +172,51 @@ def test_python_examples_give_the_output_shown(page, monkeypatch):
     assert not results.failed, "".join(report)
 
 
-def test_reading_path_is_short():
-    assert sum(len(path.read_text().splitlines()) for path in READING_PATH) < 900
-    text = (ROOT / "docs/method.md").read_text()
-    assert all(os.path.relpath(path, ROOT / "docs") in text for path in READING_PATH)
+def test_reading_path_is_short_and_counts_its_lines():
+    page = ROOT / "docs/method.md"
+    text = page.read_text()
+    assert text == with_line_counts(text, page.parent), "run `python tests/test_docs.py`"
+    first, *_ = READING_PATH.findall(text)
+    assert int(first.split()[-2]) < 1250
 
 
 def test_table_of_formats_is_complete():
     assert TABLE_OF_FORMATS.search((ROOT / "docs/solving.md").read_text())[0] == table_of_formats()
 
 
-def test_tree_of_the_readme_is_complete():
-    block = re.search(r"^src/diffuco/\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
-    listed: dict[Path, set[str]] = {}
-    folders = {0: ROOT / "src/diffuco"}
-    for line in block[1].splitlines():
+def test_table_of_references_is_complete():
+    assert TABLE_OF_REFERENCES.search((ROOT / "docs/solving.md").read_text())[0] == table_of_references()
+
+
+def test_table_of_methods_is_true():
+    shown = re.findall(r"^\| `([\w-]+)` \| .* \| (.*) \| (\w+) \| .* \|$", (ROOT / "docs/methods.md").read_text(), re.M)
+    every = [problem.name for problem in all_problems()]
+    known = []
+    for method in all_methods():
+        problems = [problem.name for problem in all_problems() if method.solves(problem)]
+        named = "all" if problems == every else ", ".join(f"`{name}`" for name in problems)
+        known.append((method.name, named, method.time_limit))
+    assert shown == known
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_maps_name_what_is_there(page):
+    assert [path for path in paths_on_the_map(page) if not path.exists()] == []
+
+
+def test_map_for_contributors_has_every_package():
+    packages = {init.parent for folder in ("src", "experiments") for init in ROOT.glob(f"{folder}/**/__init__.py")}
+    assert packages - set(paths_on_the_map("CONTRIBUTING.md")) == set()
+
+
+def paths_on_the_map(page: str) -> list[Path]:
+    """Files and folders of the tree that a page shows."""
+    folders, paths = {-1: ROOT}, []
+    for line in TREE.search((ROOT / page).read_text())[1].splitlines():
         depth, name = (len(line) - len(line.lstrip())) // 2, line.split()[0]
-        path = folders[depth - 1] / name
-        assert path.exists(), f"the tree of the README names {path}, which is not there"
-        listed.setdefault(path.parent, set()).add(path.name)
-        folders[depth] = path
-    for folder, names in listed.items():
-        there = {path.name for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
-        assert there - names <= {"__init__.py", "__main__.py"}, f"missing from the README's tree of {folder.name}"
+        folders[depth] = folders[depth - 1] / name
+        paths.append(folders[depth])
+    return paths
 
 
 def definitions(path: Path) -> dict[str, int]:
@@ -204,12 +249,43 @@ def table_of_formats() -> str:
     return "\n".join(rows) + "\n"
 
 
+def table_of_references() -> str:
+    """How many test graphs have a reference in the package, and how many of these are proven, as a Markdown table."""
+    columns = {"`mis`, `mvc`": "mis"} | {f"`{name}`": name for name in ("max-clique", "mds", "max-cut", "qubo")}
+    lines = [f"| dataset | {' | '.join(columns)} |", f"|{' --- |' * (1 + len(columns))}"]
+    for dataset in DATASETS:
+        cells = []
+        for problem in columns.values():
+            rows = read_rows(REFERENCE_FOLDER / f"{dataset}-{problem}.csv")
+            proven = sum(row.reference.proven for row in rows)
+            count = "" if proven == len(rows) else f"{len(rows):,}, "
+            cells.append(f"{count}{proven:,} proven" if rows else "-")
+        lines += [f"| `{dataset}` | {' | '.join(cells)} |"] if set(cells) != {"-"} else []
+    return "\n".join(lines) + "\n"
+
+
+def with_line_counts(text: str, folder: Path) -> str:
+    """Tables of files to read, with the present number of lines of every file and of all."""
+
+    def counted(table: re.Match[str]) -> str:
+        counts = []
+
+        def with_count(row: re.Match[str]) -> str:
+            counts.append(len((folder / row["path"]).read_text().splitlines()))
+            return f"{row['file']} | {counts[-1]} |"
+
+        rows = COUNTED_FILE.sub(with_count, table[0])
+        return re.sub(r"\| all \| \d+ \|$", f"| all | {sum(counts)} |", rows)
+
+    return READING_PATH.sub(counted, text)
+
+
 def without_code(text: str) -> str:
     return re.sub(r"`[^`\n]+`", "", FENCE.sub("", text))
 
 
 def correct_pages() -> None:
-    """Write the right line numbers and the present formats into the pages."""
+    """Write the right line numbers, line counts and formats into the pages."""
     for page in PAGES:
 
         def corrected(link: re.Match[str], page: Path = page) -> str:
@@ -217,7 +293,9 @@ def correct_pages() -> None:
             return f"[`{link['name']}`]({link['path']}#L{line})"
 
         text = CODE_LINK.sub(corrected, page.read_text())
-        page.write_text(TABLE_OF_FORMATS.sub(lambda _: table_of_formats(), text))
+        text = TABLE_OF_FORMATS.sub(lambda _: table_of_formats(), text)
+        text = TABLE_OF_REFERENCES.sub(lambda _: table_of_references(), text)
+        page.write_text(with_line_counts(text, page.parent))
 
 
 if __name__ == "__main__":

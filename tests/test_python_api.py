@@ -239,8 +239,8 @@ def test_an_answer_is_worse_neither_than_the_start_nor_than_without_it(problem):
             given = diffuco.check(solution.graph, problem, start)
             assert solution.feasible
             assert rank(problem, solution) <= min(rank(problem, given), rank(problem, without))
-            assert solution.found_by in ("greedy", "start")
-            if solution.found_by == "start":
+            assert solution.found_by in ("greedy", "anneal")
+            if solution.found_by == "anneal":
                 assert solution.reason == "annealing from the solution given was ahead of greedy"
 
 
@@ -257,7 +257,7 @@ def test_a_start_is_a_solution_of_any_kind(tmp_path):
 
     for start in (best, best.nodes, best.chosen, tmp_path / "best.sol", str(tmp_path / "best.sol")):
         solution = diffuco.solve(graph, "mis", method=Nothing(), start=start, device="cpu")
-        assert (solution.objective, solution.found_by, solution.seed) == (5, "start", 0)
+        assert (solution.objective, solution.found_by, solution.seed) == (5, "anneal", 0)
     assert diffuco.solve([graph, graph], "mis", method=Nothing(), start=[best, []])[0].objective == 5
 
 

@@ -17,15 +17,14 @@ from diffuco.diffusion.noise import NOISES, CategoricalNoise, make_noise
 from diffuco.diffusion.reverse import reverse_process
 from diffuco.foundation.errors import InputError
 from diffuco.foundation.files import lock
-from diffuco.graphs.batch import make_batch
 from diffuco.graphs.collection import Collection
 from diffuco.graphs.datasets import get_dataset
 from diffuco.inference.memory import requirement
-from diffuco.inference.solver import Solver, draw_solutions
+from diffuco.inference.solver import Solver
 from diffuco.model import NETWORKS, Gnn, GnnConfig, Network, NetworkConfig, read_card, register_network
 from diffuco.model.engine.acceleration import pick_engine
 from diffuco.pretrained import choose_model, load_model, save_model
-from diffuco.problems import Problem, QuadraticForm
+from diffuco.problems import MaximumIndependentSet, Problem
 from diffuco.training.config import TrainConfig, with_settings
 from diffuco.training.fitting import fit_recipe
 from diffuco.training.loop import train
@@ -49,19 +48,10 @@ CONFIG = replace(
 class Crowding(Problem):
     """H(X) = -sum_i x_i + 0.5 sum_(i,j) x_i x_j: as many nodes as possible, but not too close together."""
 
-    name, title, sense = "crowding", "Crowding", "max"
+    name, sense = "crowding", "max"
 
     def energy(self, batch, x):
         return batch.graph_sum(x * (0.25 * batch.neighbor_sum(x) - 1))
-
-    def objective(self, batch, x):
-        return -self.energy(batch, x)
-
-    def violations(self, batch, x):
-        return batch.graph_sum(torch.zeros_like(x))
-
-    def form(self, batch):
-        return QuadraticForm(linear=-torch.ones_like(batch.degrees), edge=0.5)
 
 
 class Tiny(Network):
@@ -143,16 +133,11 @@ def start_of_tiny() -> torch.Tensor:
 
 
 def test_a_checkpoint_from_outside_draws_samples(finished):
-    problem, checkpoint = Crowding(), load_model(finished / "best.safetensors", network=Tiny)
-    solver = Solver(problem, checkpoint, device="cpu")
-    batch = make_batch(get_dataset("rb-tiny").graphs("test", 3))
-    energies = [
-        problem.energy(batch, draw_solutions(solver.sampler, problem, batch, num_samples=4, step_factor=3,
-                                             token_size=token_size, seeds=np.random.default_rng(0))[0])
-        for token_size in (0, 1)
-    ]  # fmt: skip
-    assert energies[0].shape == (3, 4)
-    assert energies[1].mean() < energies[0].mean()
+    checkpoint = load_model(finished / "best.safetensors", network=Tiny)
+    solver, graphs = Solver(Crowding(), checkpoint, device="cpu"), get_dataset("rb-tiny").graphs("test", 3)
+    drawn, decoded = (solver.solve(graphs, samples=4, decode=decode, refine=0) for decode in ("none", "ce"))
+    assert all(solution.chosen.shape == (graph.num_nodes,) for solution, graph in zip(drawn, graphs, strict=True))
+    assert all(after.objective > before.objective for before, after in zip(drawn, decoded, strict=True))
 
 
 def test_a_network_from_outside_solves_a_problem_of_ours(tmp_path):
@@ -278,8 +263,6 @@ def test_settings_know_the_lists():
 
 
 def test_a_problem_object_brings_its_name_and_keeps_its_penalty():
-    from diffuco.problems import MaximumIndependentSet
-
     parts = choose_parts(replace(CONFIG, problem="mvc", penalty=1.5), problem=MaximumIndependentSet(penalty=1.2))
     assert (parts.config.problem, parts.problem.penalty) == ("mis", 1.2)
     assert choose_parts(replace(CONFIG, penalty=1.5), problem="mvc").problem.penalty == 1.5
@@ -323,12 +306,18 @@ def test_a_folder_and_a_card_keep_the_network(finished, tmp_path):
     assert read_card(path)["model"] == {"num_steps": 2, "width": 4}
 
 
-def test_models_are_chosen_beside_cards_of_other_networks(finished):
-    card = read_card(finished / "best.safetensors")
-    graph = get_dataset("rb-tiny").graph("test", 0)
+def test_a_model_from_outside_is_found_by_its_name(finished, tmp_path, monkeypatch):
+    class Weighted(Crowding):
+        uses_node_weights = True
+
+    (tmp_path / "mine.safetensors").write_bytes((finished / "best.safetensors").read_bytes())
+    monkeypatch.setenv("DIFFUCO_MODELS", str(tmp_path))
+    graph = get_dataset("rb-tiny").graph("train", 0)
     weighted = replace(graph, node_weights=np.ones(graph.num_nodes))
-    choice = choose_model("mis", [weighted], cards=[card | {"problem": "mis", "name": "mine"}])
-    assert (choice.name, choice.is_alike) == ("mine", False)
+    choices = [choose_model(Crowding(), [graph]), choose_model(Weighted(), [weighted])]
+    # Nothing says that this network sees weights.
+    assert [(choice.name, choice.is_alike) for choice in choices] == [("mine", True), ("mine", False)]
+    assert isinstance(load_model("mine", network=Tiny).model, Tiny)
 
 
 def test_engines_serve_the_gnn_alone():

@@ -21,7 +21,7 @@ from diffuco.methods import auto as automatic
 from diffuco.ops import torch_anneal
 from diffuco.ops.adjacency import DenseAdjacency
 from diffuco.pretrained import choose_model
-from diffuco.problems import get_problem
+from diffuco.problems import MinimumDominatingSet, get_problem
 from kernels import DEVICE, INTERPRETED, importing_kernels
 from test_decoding import every_problem, random_graph, small_graphs
 from test_refinement import annealed_by, states_for
@@ -185,7 +185,7 @@ def test_gpu_anneals_and_refines(problem):
 
 @pytest.mark.gpu
 def test_gpu_samples_of_a_model_are_taken_for_graphs_like_its_own(monkeypatch):
-    monkeypatch.setattr(automatic, "EXACT_NODES", {"mds": 0})
+    monkeypatch.setattr(MinimumDominatingSet, "proof_nodes", -1)
     graphs = [get_dataset(name).graph("validation", 0) for name in ("ba-large", "rb-large")]
     solutions = diffuco.solve(graphs, "mds", method="auto", device=DEVICE, time_limit_s=automatic.MODEL_S)
     assert [solution.found_by for solution in solutions] == [choose_model("mds", graphs[:1]).name, "anneal"]

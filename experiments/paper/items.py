@@ -35,14 +35,15 @@ def get_item(name: str) -> Item:
     return ITEMS[name]
 
 
-SCORES = (
-    "Means over test graphs of our own, over 8 samples a graph and over the models of several training seeds "
-    "where there are several; 3 times the training's diffusion steps. The paper's gap is that between its means, "
-    "ours is the mean over graphs to the stored reference. Errors are standard errors, over seeds or, with one "
-    "model, over graphs. Seconds are those of one sample of a graph, sampling and decoding, without loading (App. "
-    "C.7); of other methods, of an answer; of the reference, where it was found. A setting behind the number of models "
-    "is one that differs from the recipe. (r): as reported in the paper, not run here."
-)
+SCORES = """Means over our own test graphs, over 8 samples per graph and, if there are several models, over training \
+seeds. Evaluation takes 3 times the training's diffusion steps.
+
+- Gap: ours is the mean over graphs to the stored reference; the paper's is between the means it prints.
+- Errors are standard errors: over seeds, or over graphs if there is only one model.
+- Seconds: sampling and decoding of one sample, without loading (App. C.7). For other methods they are the time of an \
+answer, for the reference the time on the machine that found it.
+- A setting after the number of models differs from the recipe.
+- (r): as reported in the paper, not run here."""
 
 ITEMS: dict[str, Item] = {
     item.name: item
@@ -65,8 +66,8 @@ ITEMS: dict[str, Item] = {
             name="fig-2-left",
             title="Figure 2, left: vertex covers of RB-200 by p",
             about=(
-                "The best of 8 samples over the optimum (AR*), with Conditional Expectation and 3 times the "
-                "training's steps; 100 graphs for each p, 10 for methods that are not models."
+                "The best of 8 samples divided by the optimum (AR*), with Conditional Expectation and 3 times the "
+                "training's steps. Models are measured on 100 graphs for each p, other methods on 10."
             ),
             tasks=curves.ratio_tasks,
             markdown=rendering.ratio_table,
@@ -76,10 +77,9 @@ ITEMS: dict[str, Item] = {
             name="fig-2-middle",
             title="Figure 2, middle: steps, noise and annealing on RB-100",
             about=(
-                "The mean gap of independent sets with Conditional Expectation and the training's own number of "
-                "steps, over 500 graphs x 8 samples, with the standard error over seeds. Without annealing the "
-                "temperature is zero from the start. "
-                "The paper prints a picture without numbers."
+                "The mean gap of independent sets over 500 graphs x 8 samples, with the standard error over seeds. "
+                "Evaluation uses Conditional Expectation and as many steps as training. Without annealing, the "
+                "temperature is zero from the start. The paper prints a picture without numbers."
             ),
             tasks=ablations.step_tasks,
             markdown=rendering.ablation_table,
@@ -100,9 +100,9 @@ ITEMS: dict[str, Item] = {
             name="n-query",
             title="Table 4: graphs until training has paid off",
             about=(
-                "The smallest n with training + n x solving < n x the other solver, if both are as good. Solving "
-                "is one sample with CE-ST8; training is that of the model measured. The hardware differs: the "
-                "paper's Gurobi ran on CPUs, as our references did."
+                "The smallest n with training + n x solving < n x the other solver, provided both are equally good. "
+                "Solving is one sample with CE-ST8. Training is that of the model that was measured. The hardware "
+                "differs: the paper's Gurobi and our references ran on CPUs."
             ),
             tasks=query_tasks,
             markdown=rendering.query_table,
@@ -111,10 +111,10 @@ ITEMS: dict[str, Item] = {
             name="gset",
             title="Table 5: cuts of Gset graphs",
             about=(
-                "Best of 20 parallel runs of a model that learned on random graphs of 200 to 500 nodes, CE-ST8, 3 "
-                "times the training's steps; with a time limit each run draws again until it is over. 14 of the 35 "
-                "graphs are unions of two planar graphs, whose hubs a model of Erdős-Rényi graphs, as in the paper, "
-                "has never seen; that of mixed graphs has learned on such unions as well."
+                "Best of 20 parallel runs of a model trained on random graphs of 200 to 500 nodes, with CE-ST8 and 3 "
+                "times the training's steps. With a time limit, each run draws again until the time is over. 14 of "
+                "the 35 graphs are unions of two planar graphs and have hubs. A model of Erdős-Rényi graphs, as in "
+                "the paper, has never seen hubs; the model of mixed graphs was trained on such unions as well."
             ),
             tasks=gset_tasks,
             markdown=rendering.gset_table,
@@ -122,7 +122,7 @@ ITEMS: dict[str, Item] = {
         Item(
             name="ood",
             title="Table 6: models of BA-small on larger graphs",
-            about=SCORES + " Sets above BA-small: the first 100 graphs.",
+            about=SCORES + "\n- Sets above BA-small: the first 100 graphs.",
             tasks=table_tasks(TABLE_6),
             markdown=rendering.benchmark_table,
         ),
@@ -141,8 +141,8 @@ ITEMS: dict[str, Item] = {
             name="fig-3-right",
             title="Figure 3, right: samples under the forward process",
             about=(
-                "The mean log-likelihood, without constants, that the forward process gives to the model's own "
-                "paths while it learns on RB-100 at a constant temperature."
+                "The mean log-likelihood, without constants, of the model's own paths under the forward process "
+                "while it learns on RB-100 at a constant temperature."
             ),
             tasks=ablations.likelihood_tasks,
             markdown=rendering.likelihood_table,

@@ -1,6 +1,7 @@
 """Records as Markdown: the sections of experiments/README.md, each between its own marks."""
 
 import re
+import textwrap
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -13,6 +14,9 @@ from experiments.paper.records import Row
 from experiments.paper.reported import GSET_GROUPS
 
 Cell = Callable[[Row], str]
+
+WIDTH = 120
+"""Characters in a line of a page."""
 
 
 def benchmark_table(rows: Sequence[Row]) -> str:
@@ -29,7 +33,7 @@ def benchmark_table(rows: Sequence[Row]) -> str:
             "our gap": lambda row: _gap(row.get("ours")),
             "best of samples": lambda row: _percent(_of_several(row).get("gap_of_best")),
             "graphs x samples, models": lambda row: _counts(row.get("ours")),
-            "s a graph: paper": lambda row: _seconds(row.get("paper")),
+            "s per graph: paper": lambda row: _seconds(row.get("paper")),
             "ours ": lambda row: _seconds(row.get("ours")),
             "run": lambda row: letters.get(_origin(row), ""),
         }
@@ -44,7 +48,7 @@ def ratio_table(rows: Sequence[Row]) -> str:
     cells: dict[str, Cell] = {"AR* by p": lambda row: row["method"] + (" (r)" if row["side"] == "paper" else "")}
     cells |= {f"{place:.3g}": partial(_point, place) for place in places}
     cells |= {
-        "s a graph": lambda row: _seconds(row.get(row["side"])),
+        "s per graph": lambda row: _seconds(row.get(row["side"])),
         "run": lambda row: letters.get(_origin(row), "") if row["side"] == "ours" else "",
         "": lambda row: _missing(row) if row["side"] == "ours" else "",
     }
@@ -65,7 +69,7 @@ def sweep_table(name: str, label: str) -> Callable[[Sequence[Row]], str]:
         "mean gap": lambda row: _gap(row.get("ours")) or _missing(row),
         "gap of the best": lambda row: _percent(row.get("ours", {}).get("gap_of_best")),
         "graphs x samples, models": lambda row: _counts(row.get("ours")),
-        "s a graph": lambda row: _seconds(row.get("ours")),
+        "s per graph": lambda row: _seconds(row.get("ours")),
     }
     return partial(_table_with_runs, cells)
 
@@ -103,7 +107,7 @@ def query_table(rows: Sequence[Row]) -> str:
         if "ours" not in row:
             return ""
         if f"{name}_seconds_per_graph" not in row["ours"]:
-            return "no time known"
+            return "time unknown"
         count = row["ours"].get(f"n_query_{name}")
         return "never" if count is None else f"{count:,.0f}"
 
@@ -113,7 +117,7 @@ def query_table(rows: Sequence[Row]) -> str:
         "against the paper's Gurobi (r)": lambda row: number(row, "gurobi") or _missing(row),
         "against our reference": lambda row: number(row, "reference"),
         "training minutes": lambda row: f"{row['ours']['training_minutes']:g}" if "ours" in row else "",
-        "s a graph": lambda row: _seconds(row.get("ours")),
+        "s per graph": lambda row: _seconds(row.get("ours")),
     }
     return _table_with_runs(cells, rows)
 
@@ -146,6 +150,23 @@ def write_section(page: Path, name: str, heading: str, text: str) -> None:
     new = pattern.sub(lambda _: section, old) if pattern.search(old) else f"{old.rstrip()}\n\n{section}\n"
     with replacing(page) as out:
         out.write(new.encode())
+
+
+def wrapped(text: str) -> str:
+    """The lines of a text, broken where they are too long but not inside code or the words of a link.
+
+    >>> print(wrapped("- " + "word " * 23 + "`two words`"))
+    - word word word word word word word word word word word word word word word word word word word word word word word
+      `two words`
+    """
+    return "\n".join(_wrapped(line) for line in text.splitlines())
+
+
+def _wrapped(line: str) -> str:
+    whole = re.sub(r"`[^`]*`|\[[^]]*\]", lambda span: span[0].replace(" ", "\xa0"), line)
+    indent = "  " if line.startswith("- ") else ""
+    wrapper = textwrap.TextWrapper(WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return wrapper.fill(whole).replace("\xa0", " ")
 
 
 def _table_with_runs(cells: dict[str, Cell], rows: Sequence[Row]) -> str:
@@ -253,7 +274,7 @@ def _distance(row: Row, side: str, letters: dict[str, str]) -> str:
         return f"{numbers['deviation']:.2f}"
     seeds = f", {counted(numbers['seeds'], 'seed')}" if "seeds" in numbers else ""
     graphs = counted(numbers["graphs"], "graph")
-    place = f"{graphs}{seeds}, {_seconds(numbers)} s a graph, {letters[_origin(row)]}"
+    place = f"{graphs}{seeds}, {_seconds(numbers)} s per graph, {letters[_origin(row)]}"
     return f"{with_error(numbers['deviation'], numbers.get('error'))} ({place})"
 
 
@@ -261,7 +282,7 @@ def _origin(row: Row) -> str:
     """Where a row was measured, in words that are the same for all rows of a run."""
     if "origin" not in row:
         return ""
-    return _place(row["origin"]) + ("; the models ship with other weights since" if _is_replaced(row) else "")
+    return _place(row["origin"]) + ("; the models now ship with other weights" if _is_replaced(row) else "")
 
 
 def _is_replaced(row: Row) -> bool:
@@ -294,4 +315,4 @@ def _letter(number: int) -> str:
 def _origins(letters: dict[str, str]) -> str:
     if not letters:
         return "Not measured yet.\n"
-    return "\n".join(f"- {letter}: {place}" for place, letter in letters.items()) + "\n"
+    return "\n".join(wrapped(f"- {letter}: {place}") for place, letter in letters.items()) + "\n"

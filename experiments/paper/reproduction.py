@@ -40,13 +40,13 @@ def show(item: Item, out: Path) -> list[Row]:
     rows = read_rows(path)
     if not rows:
         raise InputError(f"{path}: no record yet; run `python -m experiments.reproduce {item.name}`")
-    text = f"{item.about}\n\n{item.markdown(rows)}"
+    text = f"{rendering.wrapped(item.about)}\n\n{item.markdown(rows)}"
     if item.plot is not None and any("ours" in row for row in rows):
         picture = out / "figures" / f"{item.name}.png"
         picture.parent.mkdir(exist_ok=True)
         item.plot(rows, picture)
         text += f"\n![{item.title}](figures/{item.name}.png)\n"
-    text += f"\nKept in [results/{path.name}](results/{path.name}).\n"
+    text += f"\nRecord: [results/{path.name}](results/{path.name})\n"
     rendering.write_section(out / "README.md", item.name, item.title, text)
     return rows
 

@@ -16,13 +16,16 @@ from diffuco.foundation.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from diffuco import problems
+    from diffuco.diffusion.noise import Noise
     from diffuco.evaluation.compare import compare
     from diffuco.evaluation.evaluate import evaluate
+    from diffuco.foundation.errors import InputError
     from diffuco.graphs.formats import read_graph
     from diffuco.graphs.graph import Graph
     from diffuco.inference.solver import Solver
     from diffuco.integrations.dimod_sampler import DiffUCOSampler
     from diffuco.methods import Method, register_method
+    from diffuco.model import Network
     from diffuco.pretrained import list_models, load_model, save_model
     from diffuco.problems import Problem
     from diffuco.problems.conformance import check_problem
@@ -31,12 +34,17 @@ if TYPE_CHECKING:
     from diffuco.solving.entry import solve
     from diffuco.training.config import TrainConfig
     from diffuco.training.loop import train
+    from diffuco.training.objectives import Objective
 
 
 _HOME = {
     "DiffUCOSampler": "diffuco.integrations.dimod_sampler",
     "Graph": "diffuco.graphs.graph",
+    "InputError": "diffuco.foundation.errors",
     "Method": "diffuco.methods",
+    "Network": "diffuco.model",
+    "Noise": "diffuco.diffusion.noise",
+    "Objective": "diffuco.training.objectives",
     "Problem": "diffuco.problems",
     "Solution": "diffuco.solution.result",
     "Solver": "diffuco.inference.solver",
@@ -58,7 +66,11 @@ _HOME = {
 __all__ = [
     "DiffUCOSampler",
     "Graph",
+    "InputError",
     "Method",
+    "Network",
+    "Noise",
+    "Objective",
     "Problem",
     "Solution",
     "Solver",

@@ -20,13 +20,14 @@ from diffuco.methods.base import Method, Settings
 from diffuco.methods.clique import CliqueSearch
 from diffuco.methods.cp_sat import CpSat
 from diffuco.methods.exact import ExactMethod, as_solution
+from diffuco.methods.highs import Highs
 from diffuco.methods.model import ModelMethod
 from diffuco.pretrained import choose_models, has_model
 from diffuco.problems import MaximumClique, MaximumCut, MinimumDominatingSet, Problem
 from diffuco.solution.result import Solution
 
-EXACT: tuple[ExactMethod, ...] = (CliqueSearch(), CpSat())
-"""What proves: the first that can."""
+EXACT: tuple[ExactMethod, ...] = (CliqueSearch(), CpSat(), Highs())
+"""What proves: the first that solves the problem and is installed."""
 EXACT_S = 1.0
 """Seconds that a proof may take; a time limit that is shorter is shared equally with the search."""
 EXACT_EDGES = 50_000
@@ -87,15 +88,17 @@ def plan(
 ) -> list[Search]:
     """How each graph is searched that is not solved exactly."""
     where = None
+    if not has_model(problem):
+        return [Search(None, f"no model for {problem} ships with diffuco")] * len(graphs)
     if device.type == "cpu":
         where = "on a CPU"
     elif time_limit_s is None or time_limit_s > MODEL_S:
         where = f"with more than {1000 * MODEL_S:g} ms a graph"
-    elif not isinstance(problem, MODEL_PROBLEMS) or not has_model(problem):
+    elif not isinstance(problem, MODEL_PROBLEMS):
         where = f"for {problem}"
     if where is not None:
         reason = f"{where} annealing finds as much as the samples of a model in the same time, or more"
-        return [Search(None, reason + missing_proof(problem, graph)) for graph in graphs]
+        return [Search(None, reason)] * len(graphs)
     searches = []
     for graph, choice in zip(graphs, choose_models(problem, graphs) if graphs else [], strict=True):
         if not choice.is_alike:
@@ -107,13 +110,6 @@ def plan(
             continue
         searches.append(Search(None, why))
     return searches
-
-
-def missing_proof(problem: Problem, graph: Graph) -> str:
-    """That no proof was tried because a solver is not installed, as the end of a sentence; else nothing."""
-    if not is_small(problem, graph) or prover(problem, graph) is not None or not CpSat().solves(problem):
-        return ""
-    return f"; no proof was tried, as that needs {CpSat().missing()}"
 
 
 def prove(problem: Problem, graphs: Sequence[Graph], seed: int, limit_s: float) -> Iterator[tuple[int, Solution]]:

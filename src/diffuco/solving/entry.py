@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from diffuco.foundation.devices import pick_device
+from diffuco.foundation.devices import now, pick_device
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import make_batch
 from diffuco.graphs.convert import as_graph, qubo_as_graph
@@ -95,14 +95,15 @@ def starting_states(start: object, graphs: Sequence[Graph]) -> list[States]:
 
 def improved(solution: Solution, start: States, *, seed: int, device: torch.device) -> Solution:
     """The better one of a solution and what annealing finds from the user's own, which is never worse than that."""
-    problem, graph = solution.problem, solution.graph
+    problem, graph, started = solution.problem, solution.graph, now(device)
     batch = make_batch([graph], device)
     own = torch.from_numpy(start)[:, None].float().to(device)
     schedule = schedule_for_samples(problem, graph.num_nodes)
     states = torch.cat([refine_states(problem, batch, own, schedule, seed=seed), own], dim=1)
-    (mine,) = best_solutions(problem, [graph], batch, states, found_by="start", seed=seed, seconds=solution.seconds)
+    seconds = solution.seconds | {"refine": solution.seconds.get("refine", 0.0) + now(device) - started}
+    (mine,) = best_solutions(problem, [graph], batch, states, found_by="anneal", seed=seed, seconds=seconds)
     if _rank(solution) <= _rank(mine):
-        return solution
+        return replace(solution, seconds=seconds)
     reason = f"annealing from the solution given was ahead of {solution.found_by}"
     return replace(mine, reason=reason, bound=solution.bound)
 

@@ -42,7 +42,7 @@ def learning_rate_at(step: int, config: TrainConfig) -> float:
 
 def train(
     config: TrainConfig,
-    out: Path,
+    out: str | Path,
     *,
     problem: str | Problem | None = None,
     network: AnyNetwork | None = None,
@@ -60,6 +60,7 @@ def train(
     `max_minutes` stops early, in a state that `resume` continues from; the schedules do not change. Under torchrun
     every process calls this and takes its share of each batch.
     """
+    out = Path(out)
     parts = choose_parts(config, problem=problem, network=network, noise=noise, objective=objective)
     config = parts.config
     with claimed(out, graphs, resume=resume), joined_group(device) as group:
