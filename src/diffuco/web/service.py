@@ -95,8 +95,8 @@ class Service:
         if is_watched and time_limit_s is not None:
             raise RefusalError(422, "a time limit cannot be watched; leave it out, or ask at /api/solve")
         if is_watched or given or request.model is not None or request.method == ModelMethod.name:
-            name = self._choose(request, graph, is_watched=is_watched)
-            method = choose_method(request.method, None if name is None else self.load(name), **given)
+            chosen = self._choose(request, graph, is_watched=is_watched)
+            method = choose_method(request.method, None if chosen is None else self.load(chosen), **given)
         else:
             method = get_method(request.method)
             if isinstance(method, ExactMethod) and time_limit_s is None:
