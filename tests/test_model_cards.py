@@ -54,8 +54,13 @@ def test_further_models_are_found_in_a_folder_that_is_named(finished_run, tmp_pa
     monkeypatch.setenv("DIFFUCO_MODELS", str(tmp_path))
     with pytest.raises(InputError, match=r"'egn' needs its models; set DIFFUCO_MODELS to the folder `models`"):
         check_method(get_method("egn"), get_problem("mis"), None)
-    with pytest.raises(InputError, match="unknown model 'mis-rb-small-egn'; set DIFFUCO_MODELS"):
+    with pytest.raises(InputError, match=r"unknown model 'mis-rb-small-egn'; did you mean 'mis-rb-small'\?$"):
         pretrained.load_model("mis-rb-small-egn")
+    with monkeypatch.context() as patch:
+        patch.delenv("DIFFUCO_MODELS")
+        patch.setattr(pretrained, "FURTHER", tmp_path / "none")
+        with pytest.raises(InputError, match=r"mis-rb-small'\?; for baselines, set DIFFUCO_MODELS to the folder"):
+            pretrained.load_model("mis-rb-small-egn")
     (tmp_path / "mine.safetensors").write_bytes((finished_run / "best.safetensors").read_bytes())
     assert pretrained.load_model("mine").problem == "mis"
     assert {"mine", "mis-rb-small"} <= {card["name"] for card in pretrained.list_models()}
