@@ -4,7 +4,6 @@ One short file per command, which is imported when the command is run. They call
 which load torch when they are called, so that every `--help` answers at once.
 """
 
-import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ from typing import Any
 
 import typer
 
-from diffuco.cli.console import one_line_warnings, print_error, print_note
+from diffuco.cli.console import one_line_notes, one_line_warnings, print_error
 from diffuco.cli.options import examples
 from diffuco.foundation.errors import InputError
 from diffuco.foundation.version import __version__
@@ -55,9 +54,8 @@ def run_app(app: typer.Typer, arguments: list[str], *, name: str) -> int:
         # Not an option of typer's: it would import pydantic before every command's help, and double its time.
         print(__version__)
         return 0
-    _show_notes()
     try:
-        with one_line_warnings():
+        with one_line_warnings(), one_line_notes():
             code = app(arguments, prog_name=name, standalone_mode=False)
         sys.stdout.flush()
     except InputError as error:
@@ -101,16 +99,6 @@ def diffuco() -> None:
 
     `diffuco COMMAND --help` explains a command, `diffuco --version` prints the version.
     """
-
-
-def _show_notes() -> None:
-    """Print what the package has to say on the way, such as how much memory a graph needs, as notes."""
-    log = logging.getLogger("diffuco")
-    if not log.handlers:
-        handler = logging.Handler(logging.INFO)
-        handler.emit = lambda record: print_note(record.getMessage())  # type: ignore[method-assign]
-        log.addHandler(handler)
-        log.setLevel(logging.INFO)
 
 
 def _report_usage(error: Any) -> int:

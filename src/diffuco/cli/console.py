@@ -1,6 +1,7 @@
 """What a command writes where: results on standard output, everything else on standard error, one line a message."""
 
 import json
+import logging
 import os
 import sys
 import warnings
@@ -79,6 +80,21 @@ def one_line_warnings() -> Iterator[None]:
 
         warnings.showwarning = show
         yield
+
+
+@contextmanager
+def one_line_notes() -> Iterator[None]:
+    """Show what the package logs, such as how much memory a graph needs, as lines `note: ...` on standard error."""
+    log, handler = logging.getLogger("diffuco"), logging.Handler(logging.INFO)
+    handler.emit = lambda record: print_note(record.getMessage())  # type: ignore[method-assign]
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+        log.removeHandler(handler)
 
 
 def make_folder(path: Path) -> Path:
