@@ -286,11 +286,15 @@ def reference_sizes():
     return sizes
 
 
+UNLISTED = {("realworld", "word-ladder"): (89_476, 186_388, "none")}
+"""Graphs without best known values, with the sizes that their sources tell."""
+
+
 @pytest.mark.skipif(not DATA.is_dir(), reason=f"the reference data is not at {DATA}")
 @pytest.mark.filterwarnings("ignore::diffuco.foundation.errors.GraphWarning")
 @pytest.mark.parametrize("folder", ["dimacs_clique", "gset", "realworld", "biqmac"])
 def test_reference_data_has_the_listed_sizes(folder):
-    sizes = reference_sizes()
+    sizes = reference_sizes() | UNLISTED
     paths = [path for path in sorted((DATA / folder).rglob("*.gz")) if "cuts" not in path.parts]
     assert paths
     for path in paths[:: 3 if len(paths) > 100 else 1]:
