@@ -20,6 +20,8 @@ GOLDEN = {
     "ba-giant": "b42ce5bc 27cf5871 0c14c790 503888f4 cddafe76 f2a80e79 3adc7598 2a0509fc f1a36662",
     "er-200-500": "2ba53483 b6b734f6 82e9c43a 8122c0e9 9b1a245a 26d300eb c2109ef8 6842089e 99e46cf4",
     "mixed-200-500": "0d70ec93 1b26209a 7cb0af33 dd8940d2 1b672d92 09b35484 3ab60241 c856f9ca 1db2b298",
+    "sparse": "97317ea6 4df090b7 5ddc0886 a63ccf5e 410251b2 3755b1eb dcd3c38c 41f8bff5 2607bc0e",
+    "sparse-weighted": "a26a2664 7bf209d0 6b165617 2fd9a44f f8b31869 70c9c922 6d2c292d 9206b5d1 a838208c",
     "qubo-tiny": "247343d7 e23ff76b 439a0713 98c1a1b4 e8edfebd 7f2772ea 5da3b5c3 1ca92bee 44616a77",
     "qubo-50-150": "f76f1cd7 2f3bfffa 9764e1c2 7f181901 ff4c2d2c dff4926a febde71a 57f662a2 6d352dca",
 }
@@ -38,6 +40,8 @@ NODE_RANGES = {
     "ba-giant": (2000, 3000),
     "er-200-500": (200, 500),
     "mixed-200-500": (200, 500),
+    "sparse": (100, 1000),
+    "sparse-weighted": (100, 1000),
     "qubo-tiny": (8, 20),
     "qubo-50-150": (50, 150),
 }
@@ -70,8 +74,9 @@ def test_parameters_are_those_the_graph_was_made_with(name):
     for key, (low, high) in dataset.ranges.items():
         assert low <= parameters[key] <= high
         assert type(parameters[key]) is type(low)
-    num_nodes = parameters.get("num_nodes") or parameters["num_cliques"] * parameters["clique_size"]
-    assert dataset.graph("train", 7).num_nodes == num_nodes
+    if "size" not in parameters:
+        num_nodes = parameters.get("num_nodes") or parameters["num_cliques"] * parameters["clique_size"]
+        assert dataset.graph("train", 7).num_nodes == num_nodes
 
 
 def test_rb_200_test_set_has_100_graphs_for_each_of_ten_tightnesses():

@@ -239,8 +239,8 @@ def test_evaluation_by_tightness_where_the_test_set_is_made_for_it(run, tmp_path
     rows = [Row(place, key_of(dataset.graph("test", place).digest), PROVEN) for place in range(2)]
     write_rows(tmp_path / "shipped" / "rb-200-mis.csv", rows)
     options = ("--dataset", "rb-200", "--count", 2, "--samples", 1, "--reference", "best-known")
-    (ratio,) = json.loads(run("evaluate", "--model", models["mis"], *options, "--json").out)["reference"]["best_ratios"]
-    assert (ratio["tightness"], ratio["graphs"]) == (0.25, 2)
+    (part,) = json.loads(run("evaluate", "--model", models["mis"], *options, "--json").out)["reference"]["parts"]
+    assert (part["part"], part["graphs"]) == ("p = 0.25", 2)
     assert "p = 0.25" in run("evaluate", "--model", models["mis"], *options).out
 
 

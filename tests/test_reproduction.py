@@ -211,7 +211,8 @@ def test_ratios_by_tightness(runs, monkeypatch):
         "as rb-200, smaller",
         rb_graph,
         {"num_cliques": (5, 6), "clique_size": (4, 4), "tightness": (0.3, 1.0)},
-        test_tightness=(0.25, 0.5),
+        divided_by="tightness",
+        test_parts={"p = 0.25": 0.25, "p = 0.5": 0.5},
         sizes={"train": 1, "validation": 1, "test": 10},
     )
     graphs, tightness = curves.graphs_by_tightness(tiny, 2)

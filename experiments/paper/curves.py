@@ -72,7 +72,7 @@ def _method_ratios(space: Workspace, dataset: str, name: str) -> Row:
 
 def graphs_by_tightness(dataset: Dataset, count: int) -> tuple[list[Graph], list[float]]:
     """The first test graphs of each tightness, and the tightness of every graph."""
-    part = dataset.sizes["test"] // max(1, len(dataset.test_tightness))
+    part = dataset.sizes["test"] // max(1, len(dataset.test_parts))
     chosen = [start + place for start in range(0, dataset.sizes["test"], part) for place in range(min(count, part))]
     graphs = [dataset.graph("test", index) for index in chosen]
     return graphs, [dataset.parameters("test", index)["tightness"] for index in chosen]

@@ -115,7 +115,7 @@ def evaluate(
             graphs,
             target,
             references=objectives,
-            tightness=_tightness(source, split, len(graphs)),
+            parts=_parts(source, split, len(graphs)),
             on_solved=lambda count: bar.advance(task, count),
             **settings,
         )
@@ -160,13 +160,13 @@ def _references(reference: ReferenceName, problem: str, graphs: list["Graph"]) -
     return find_references(problem, graphs, progress=shows_progress())
 
 
-def _tightness(dataset: "Dataset | Collection", split: str, count: int) -> list[float] | None:
-    """The parameter p of every graph where the set was made to compare by it."""
+def _parts(dataset: "Dataset | Collection", split: str, count: int) -> list[str] | None:
+    """The part that every graph belongs to if the test set was made to compare parts of it."""
     from diffuco.graphs.datasets import Dataset
 
-    if split != "test" or not isinstance(dataset, Dataset) or not dataset.test_tightness:
+    if not isinstance(dataset, Dataset):
         return None
-    return [dataset.parameters(split, index)["tightness"] for index in range(count)]
+    return [part for index in range(count) if (part := dataset.part(split, index)) is not None] or None
 
 
 def _about_references(
@@ -221,9 +221,9 @@ def table(record: dict[str, Any]) -> "Table":
         if "model" in record:
             rows["gap, best of the samples"] = f"{reference['gap_of_best']:.2%}"
         rows["gap between the two means"] = f"{reference['gap_of_means']:.2%}"
-        for ratio in reference.get("best_ratios", ()):
-            name = f"best sample over reference, p = {ratio['tightness']:.3g}"
-            rows[name] = f"{ratio['mean']:.4f} +- {ratio['standard_error']:.4f}"
+        for part in reference.get("parts", ()):
+            gap = f"{part['gap']:.2%} +- {part['gap_standard_error']:.2%}"
+            rows[part["part"]] = f"{gap}, best over reference {part['best_ratio']:.4f}"
         if "n_query" in reference:
             rows["graphs until training pays off, if as good"] = f"{reference['n_query']:g}"
     for name, value in rows.items():

@@ -44,8 +44,8 @@ class Gap:
     """The same for the best sample of each graph."""
     gap_of_means: float
     """Relative error of the mean over all graphs."""
-    best_ratios: list[dict[str, float]] | None = None
-    """Best sample over reference, by the tightness of the graphs."""
+    parts: list[dict[str, Any]] | None = None
+    """The same by parts of the graphs, such as families, with the ratio of the best sample to the reference (AR*)."""
 
 
 @dataclass(frozen=True)
@@ -95,15 +95,15 @@ def evaluate(
     seed: int = 0,
     device: str = "auto",
     references: Sequence[float] | None = None,
-    tightness: Sequence[float] | None = None,
+    parts: Sequence[str] | None = None,
     on_solved: Callable[[int], None] | None = None,
 ) -> Measurement:
     """Solve graphs with a model or a method and measure it; `references` are their optimal or best known objectives.
 
     Gaps are positive where the reference is better, negative where it was beaten, which a proven one cannot be. Unlike
     in `solve`, the samples of a model are not refined unless told so: it is the model that is measured. A method's
-    answer is one sample, whatever it tried on the way. `tightness` is a parameter of every graph by which the ratios
-    of the best samples are told.
+    answer is one sample, whatever it tried on the way. `parts` names the part that each graph belongs to, such as
+    its family; gaps are then told by part as well.
 
     >>> path = Graph.from_edges([(0, 1), (1, 2)])
     >>> measured = evaluate([path], "mis", method="greedy", references=[2])
@@ -151,7 +151,7 @@ def evaluate(
         energies = np.array([solution.energies for solution in solutions])
     else:
         energies = known.sign * np.array([[solution.objective] for solution in solutions])
-    return measure(solutions, energies, about, device=place, references=references, tightness=tightness)
+    return measure(solutions, energies, about, device=place, references=references, parts=parts)
 
 
 def measure(
@@ -161,7 +161,7 @@ def measure(
     *,
     device: torch.device,
     references: Sequence[float] | None = None,
-    tightness: Sequence[float] | None = None,
+    parts: Sequence[str] | None = None,
 ) -> Measurement:
     """Means, time and gaps of solutions and of the energies they are scored by, [graphs, samples]."""
     problem = solutions[0].problem
@@ -177,7 +177,7 @@ def measure(
         feasible=sum(solution.feasible for solution in solutions),
         seconds={stage: sum(solution.seconds[stage] for solution in solutions) for stage in solutions[0].seconds},
         hardware=hardware(device),
-        reference=None if references is None else _gap(problem, energies, references, tightness),
+        reference=None if references is None else _gap(problem, energies, references, parts),
     )
 
 
@@ -185,22 +185,28 @@ def _gap(
     problem: Problem,
     energies: NDArray[np.float64],
     references: Sequence[float],
-    tightness: Sequence[float] | None,
+    parts: Sequence[str] | None,
 ) -> Gap:
     optima = problem.sign * np.asarray(references, dtype=np.float64)
-    gap = metrics.mean_with_error(metrics.relative_error(energies, optima))
-    ratios = None
-    if tightness is not None:
-        by_tightness = metrics.mean_by(metrics.best_approximation_ratio(energies, optima), tightness)
-        ratios = [
-            {"tightness": p, "mean": ratio.mean, "standard_error": ratio.standard_error, "graphs": ratio.num_values}
-            for p, ratio in by_tightness.items()
+    errors, best_errors = metrics.relative_error(energies, optima), metrics.best_relative_error(energies, optima)
+    gap = metrics.mean_with_error(errors)
+    by_part = None
+    if parts is not None:
+        best, ratios = (
+            metrics.mean_by(values, parts)
+            for values in (best_errors, metrics.best_approximation_ratio(energies, optima))
+        )
+        by_part = [
+            {"part": part, "graphs": found.num_values, "gap": found.mean, "gap_standard_error": found.standard_error}
+            | {"gap_of_best": best[part].mean}
+            | {"best_ratio": ratios[part].mean, "best_ratio_standard_error": ratios[part].standard_error}
+            for part, found in metrics.mean_by(errors, parts).items()
         ]
     return Gap(
         mean=float(np.mean(references)),
         gap=gap.mean,
         gap_standard_error=gap.standard_error,
-        gap_of_best=float(metrics.best_relative_error(energies, optima).mean()),
+        gap_of_best=float(best_errors.mean()),
         gap_of_means=float((energies.mean() - optima.mean()) / abs(optima.mean())),
-        best_ratios=ratios,
+        parts=by_part,
     )

@@ -4,8 +4,8 @@ Arrays are [graphs, samples] of energies, so that lower is better; references ar
 """
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,6 +43,9 @@ def best_of(energies: ArrayLike, count: int | None = None) -> NDArray[np.float64
     return best
 
 
+Part = TypeVar("Part", bound=Hashable)
+
+
 class Mean(NamedTuple):
     """A mean with its standard error, which is unknown and NaN where there is one value."""
 
@@ -62,15 +65,17 @@ def mean_with_error(values: ArrayLike) -> Mean:
     return Mean(float(given.mean()), error, len(given))
 
 
-def mean_by(values: ArrayLike, parameters: Sequence[float]) -> dict[float, Mean]:
-    """Mean and standard error for each value of a parameter, such as AR* by the tightness p of RB graphs.
+def mean_by(values: ArrayLike, parts: Sequence[Part]) -> dict[Part, Mean]:
+    """Mean and standard error for each part of the graphs, such as AR* by the tightness p of RB graphs.
 
     >>> ratios = best_approximation_ratio([[11], [10], [10]], [10, 10, 10])
     >>> {p: ratio.mean for p, ratio in mean_by(ratios, [0.25, 0.25, 1.0]).items()}
     {0.25: 1.05, 1.0: 1.0}
     """
-    given, groups = np.asarray(values, dtype=np.float64), np.asarray(parameters, dtype=np.float64)
-    return {float(group): mean_with_error(given[groups == group]) for group in np.unique(groups)}
+    given: dict[Part, list[float]] = {}
+    for part, value in zip(parts, np.asarray(values, dtype=np.float64), strict=True):
+        given.setdefault(part, []).append(float(value))
+    return {part: mean_with_error(own) for part, own in given.items()}
 
 
 def n_query(training_s: float, solving_s: float, other_s: float) -> float:

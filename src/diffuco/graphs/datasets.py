@@ -18,6 +18,7 @@ import numpy as np
 from diffuco.foundation.errors import InputError
 from diffuco.foundation.wording import counted
 from diffuco.graphs.cache import cache_directory, read_graphs, write_graphs
+from diffuco.graphs.families import FAMILIES, sparse_graph, weighted_sparse_graph
 from diffuco.graphs.generate import GENERATOR_VERSION, ba_graph, er_graph, mixed_graph, random_qubo, rb_graph
 from diffuco.graphs.graph import Graph
 
@@ -41,8 +42,10 @@ class Dataset:
     """Lower and upper end per parameter; integers include both ends, floats only the lower one."""
     num_nodes: tuple[int, int] | None = None
     """RB only: parameters are redrawn until num_cliques * clique_size is in this range, both ends included."""
-    test_tightness: tuple[float, ...] = ()
-    """RB only: the test set has one equal part per value, in this order; if empty, drawn like the other splits."""
+    divided_by: str = ""
+    """Parameter by which the test set is divided; if empty, all parameters are drawn like those of the other splits."""
+    test_parts: Mapping[str, float] = field(default_factory=dict)
+    """What the equal parts of a divided test set are called, in their order, and their values of the parameter."""
     sizes: Mapping[str, int] = field(default_factory=DEFAULT_SIZES.copy)
     """Number of graphs per split."""
     max_threads: int = 1
@@ -65,6 +68,16 @@ class Dataset:
         0.5
         """
         return self._draw(split, index, self._rng(split, index, seed))
+
+    def part(self, split: str, index: int) -> str | None:
+        """The part of a divided test set that a graph belongs to.
+
+        >>> get_dataset("sparse").part("test", 100)
+        'geometric'
+        """
+        if split != "test" or not self.test_parts:
+            return None
+        return list(self.test_parts)[index * len(self.test_parts) // self.sizes["test"]]
 
     def graphs(
         self, split: str, count: int | None = None, seed: int = 0, *, progress: bool = False, workers: int | None = None
@@ -133,9 +146,8 @@ class Dataset:
             low, high = self.num_nodes
             while not low <= parameters["num_cliques"] * parameters["clique_size"] <= high:
                 parameters = {name: _uniform(*ends, rng) for name, ends in self.ranges.items()}
-        if split == "test" and self.test_tightness:
-            part_size = self.sizes["test"] // len(self.test_tightness)
-            parameters["tightness"] = self.test_tightness[index // part_size]
+        if (part := self.part(split, index)) is not None:
+            parameters[self.divided_by] = self.test_parts[part]
         return parameters
 
 
@@ -190,6 +202,20 @@ def _ba(name: str, low: int, high: int) -> Dataset:
     return Dataset(name, description, ba_graph, {"num_nodes": (low, high), "attachments": (4, 4)})
 
 
+def _sparse(name: str, description: str, generator: Callable[..., Graph], **more: tuple[float, float]) -> Dataset:
+    """Many families: the test set has an equal part for each of them, in their order."""
+    places = {"size": (0.0, 1.0), "first": (0.0, 1.0), "second": (0.0, 1.0)}
+    return Dataset(
+        name,
+        description,
+        generator,
+        {"family": (0, len(FAMILIES) - 1), **places, **more},
+        divided_by="family",
+        test_parts={family: number for number, family in enumerate(FAMILIES)},
+        sizes=DEFAULT_SIZES | {"test": 200},
+    )
+
+
 DATASETS: dict[str, Dataset] = {
     dataset.name: dataset
     for dataset in (
@@ -210,7 +236,8 @@ DATASETS: dict[str, Dataset] = {
             "RB graphs of 180 to 216 nodes; the test set has 100 graphs for each of ten tightnesses from 0.25 to 1",
             rb_graph,
             {"num_cliques": (20, 24), "clique_size": (9, 9), "tightness": (0.25, 1.0)},
-            test_tightness=tuple(np.linspace(0.25, 1, 10).tolist()),
+            divided_by="tightness",
+            test_parts={f"p = {p:.3g}": p for p in np.linspace(0.25, 1, 10).tolist()},
             sizes={"train": 2000, "validation": 500, "test": 1000},
         ),
         Dataset(
@@ -247,6 +274,13 @@ DATASETS: dict[str, Dataset] = {
                 **{"num_nodes": (200, 500), "kind": (0, 2)},
                 **{"edge_probability": (0.05, 0.3), "average_degree": (2.0, 12.0)},
             },
+        ),
+        _sparse("sparse", "sparse graphs of ten families, 100 to 1,000 nodes", sparse_graph),
+        _sparse(
+            "sparse-weighted",
+            "the same with edge weights, +1 and -1 or normally distributed",
+            weighted_sparse_graph,
+            kind=(0, 1),
         ),
         Dataset(
             "qubo-tiny",

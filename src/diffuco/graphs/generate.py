@@ -33,9 +33,9 @@ def rb_graph(num_cliques: int, clique_size: int, tightness: float, rng: np.rando
     >>> rb_graph(10, 4, 0.5, np.random.default_rng(0))
     Graph(num_nodes=40, num_edges=204)
     """
-    _require(num_cliques >= 2, f"{counted(num_cliques, 'clique')} in an RB graph; expected 2 or more")
-    _require(clique_size >= 2, f"RB cliques of size {clique_size}; expected 2 or more")
-    _require(0 < tightness <= 1, f"RB tightness {tightness}; expected above 0 and at most 1")
+    require(num_cliques >= 2, f"{counted(num_cliques, 'clique')} in an RB graph; expected 2 or more")
+    require(clique_size >= 2, f"RB cliques of size {clique_size}; expected 2 or more")
+    require(0 < tightness <= 1, f"RB tightness {tightness}; expected above 0 and at most 1")
     from diffuco.graphs.kernels import rb_edges
 
     pairs_per_draw = int(tightness * clique_size**2)
@@ -53,7 +53,7 @@ def ba_graph(num_nodes: int, attachments: int, rng: np.random.Generator) -> Grap
     >>> ba_graph(100, 4, np.random.default_rng(0))
     Graph(num_nodes=100, num_edges=384)
     """
-    _require(
+    require(
         1 <= attachments < num_nodes,
         f"{counted(attachments, 'attachment')} in a BA graph of {counted(num_nodes, 'node')};"
         " expected at least 1 and fewer than there are nodes",
@@ -69,7 +69,7 @@ def er_graph(num_nodes: int, edge_probability: float, rng: np.random.Generator) 
     >>> er_graph(100, 0.1, np.random.default_rng(0))
     Graph(num_nodes=100, num_edges=450)
     """
-    return Graph(num_nodes, _random_pairs(num_nodes, edge_probability, rng))
+    return Graph(num_nodes, random_pairs(num_nodes, edge_probability, rng))
 
 
 def planar_union(num_nodes: int, num_layers: int, rng: np.random.Generator) -> Graph:
@@ -80,8 +80,8 @@ def planar_union(num_nodes: int, num_layers: int, rng: np.random.Generator) -> G
     >>> planar_union(100, 1, np.random.default_rng(0))
     Graph(num_nodes=100, num_edges=294)
     """
-    _require(num_nodes >= 3, f"a planar union of {counted(num_nodes, 'node')}; expected 3 or more")
-    _require(num_layers >= 1, f"a union of {num_layers} planar graphs; expected 1 or more")
+    require(num_nodes >= 3, f"a planar union of {counted(num_nodes, 'node')}; expected 3 or more")
+    require(num_layers >= 1, f"a union of {num_layers} planar graphs; expected 1 or more")
     layers = [rng.permutation(num_nodes)[_stacked_triangles(num_nodes, rng)] for _ in range(num_layers)]
     return Graph(num_nodes, np.unique(np.sort(np.concatenate(layers), axis=1), axis=0))
 
@@ -108,7 +108,7 @@ def random_qubo(num_nodes: int, density: float, rng: np.random.Generator) -> Gra
     >>> random_qubo(50, 0.1, np.random.default_rng(0))
     Graph(num_nodes=50, num_edges=106)
     """
-    edges = _random_pairs(num_nodes, density, rng)
+    edges = random_pairs(num_nodes, density, rng)
     diagonal = rng.integers(-MAX_QUBO_WEIGHT, MAX_QUBO_WEIGHT, num_nodes, endpoint=True)
     pairs = rng.integers(-MAX_QUBO_WEIGHT, MAX_QUBO_WEIGHT, len(edges))
     pairs += pairs >= 0
@@ -128,18 +128,18 @@ def _stacked_triangles(num_nodes: int, rng: np.random.Generator) -> NDArray[np.i
     return np.array(edges, dtype=np.int64)
 
 
-def _random_pairs(num_nodes: int, probability: float, rng: np.random.Generator) -> NDArray[np.int64]:
+def random_pairs(num_nodes: int, probability: float, rng: np.random.Generator) -> NDArray[np.int64]:
     """Sorted pairs u < v, each present with the given probability, in time proportional to the pairs present."""
-    _require(num_nodes >= 0, f"a graph of {num_nodes} nodes; expected 0 or more")
-    _require(0 <= probability <= 1, f"edge probability {probability}; expected 0 to 1")
+    require(num_nodes >= 0, f"a graph of {num_nodes} nodes; expected 0 or more")
+    require(0 <= probability <= 1, f"edge probability {probability}; expected 0 to 1")
     row_starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.arange(num_nodes - 1, 0, -1))])
-    present = _bernoulli_successes(int(row_starts[-1]), probability, rng)
+    present = bernoulli_successes(int(row_starts[-1]), probability, rng)
     row_lengths = np.diff(np.searchsorted(present, row_starts))
     first = np.repeat(np.arange(len(row_lengths)), row_lengths)
     return np.stack([first, present - row_starts[first] + first + 1], axis=1)
 
 
-def _bernoulli_successes(num_trials: int, probability: float, rng: np.random.Generator) -> NDArray[np.int64]:
+def bernoulli_successes(num_trials: int, probability: float, rng: np.random.Generator) -> NDArray[np.int64]:
     """Indices of the successes; the geometric distances between them are drawn directly, so failures cost nothing."""
     if num_trials == 0 or probability == 0:
         return np.empty(0, dtype=np.int64)
@@ -154,6 +154,7 @@ def _bernoulli_successes(num_trials: int, probability: float, rng: np.random.Gen
     return successes[: np.searchsorted(successes, num_trials)]
 
 
-def _require(condition: bool, complaint: str) -> None:
+def require(condition: bool, complaint: str) -> None:
+    """Raise an error that names the wrong parameter unless the condition holds."""
     if not condition:
         raise InputError(complaint)
