@@ -21,7 +21,7 @@ from diffuco.foundation.version import __version__
 from diffuco.graphs.formats import TEXT_FORMATS, parse_graph
 from diffuco.graphs.generate import ba_graph, er_graph, random_qubo, rb_graph
 from diffuco.graphs.graph import Graph
-from diffuco.inference.memory import requirement
+from diffuco.inference.memory import TYPICAL_HIDDEN, requirement
 from diffuco.methods import ModelMethod, check_method, get_method
 from diffuco.methods.exact import ExactMethod
 from diffuco.model.checkpoint import Checkpoint
@@ -107,7 +107,8 @@ class Service:
     def check_watchable(self, graph: Graph, options: Options) -> None:
         """Refuse to show steps of samples that are drawn one after the other, as those of very large graphs are."""
         watched = self.watched(options)
-        at_once = requirement(graph, watched.samples, self.cards[watched.model]["model"]["num_hidden"]).samples_at_once
+        num_hidden = self.cards[watched.model]["model"].get("num_hidden", TYPICAL_HIDDEN)
+        at_once = requirement(graph, watched.samples, num_hidden).samples_at_once
         if at_once < watched.samples:
             seen = f"{watched.samples} samples of {graph.num_nodes} nodes cannot be watched together"
             raise RefusalError(422, f"{seen}; ask for {at_once}, or for the answer alone at /api/solve")
