@@ -50,9 +50,12 @@ def _table(records: list[dict[str, Any]], title: str, num_samples: int | None) -
     from rich.table import Table
 
     mean_heading = () if num_samples is None else (f"mean of {num_samples}",)
+    # A proven objective is its own bound; the column is for those that are not.
+    has_bounds = any(record["bound"] is not None and not record["optimal"] for record in records)
+    bound_heading = ("bound (gap)",) if has_bounds else ()
     table = Table(title=title, title_justify="left", title_style="bold")
     table.add_column("graph", overflow="fold")
-    for heading in ("nodes", "edges", "objective", *mean_heading, "feasible", "seconds"):
+    for heading in ("nodes", "edges", "objective", *bound_heading, *mean_heading, "feasible", "seconds"):
         table.add_column(heading, justify="right")
     for record in records:
         feasible = (
@@ -64,10 +67,25 @@ def _table(records: list[dict[str, Any]], title: str, num_samples: int | None) -
         table.add_row(
             record["file"],
             *(str(record[name]) for name in ("nodes", "edges", "objective")),
+            *([_bound(record)] if has_bounds else []),
             *([] if num_samples is None else [mean]),
             *(feasible, f"{sum(record['seconds'].values()):.2f}"),
         )
     return table
+
+
+def _bound(record: dict[str, Any]) -> str:
+    """The bound, and how much better than the objective a solution could still be, as a share of the objective.
+
+    >>> _bound({"objective": 20, "bound": 21.0}), _bound({"objective": 0, "bound": 1}), _bound({"bound": None})
+    ('21 (5.0 %)', '1', '')
+    """
+    if record["bound"] is None:
+        return ""
+    text = f"{record['bound']:.6g}"
+    if not record["objective"]:
+        return text
+    return f"{text} ({100 * abs(record['bound'] - record['objective']) / abs(record['objective']):.1f} %)"
 
 
 def _solution_line(record: dict[str, Any]) -> str:
