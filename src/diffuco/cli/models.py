@@ -1,4 +1,4 @@
-"""`diffuco models`: the models that ship with the package, and which to choose."""
+"""`diffuco models`: the models that ship with the package, and when to choose which."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-BASELINES_HELP = "List the baselines instead: models that decide in one step, to compare with."
+BASELINES_HELP = "List the baselines instead: models that decide in one step, for comparison."
 
 
 def add_to(app: typer.Typer) -> None:
@@ -26,8 +26,8 @@ def models(
 ) -> None:
     """List the models that ship with diffuco.
 
-    Shows what each was trained on, how good it is and when to choose it. Gaps are to optimal or best known solutions,
-    on graphs that the model has not seen, as a mean over the samples and of the best of them.
+    Shows what each model was trained on, how good it is and when to choose it. Gaps are to optimal or best known
+    solutions of graphs that the model has not seen: the mean over all samples, and that of the best samples.
     """
     from diffuco.foundation.wording import counted
     from diffuco.pretrained import FIND_BASELINES, list_models
@@ -40,7 +40,7 @@ def models(
         print_result(_table(cards))
         num_baselines = sum(bool(card["baseline"]) for card in shipped)
         if num_baselines and not baselines:
-            print_note(f"--baselines lists {counted(num_baselines, 'model')} more, to compare with")
+            print_note(f"--baselines lists {counted(num_baselines, 'model')} more, for comparison")
     elif baselines:
         print_result(f"no baselines here; {FIND_BASELINES}")
     else:

@@ -1,4 +1,4 @@
-"""Where `diffuco solve` puts solutions: the record and the table it prints, the names of the files it writes."""
+"""What `diffuco solve` prints and writes: the record, the table and the names of the files."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,19 +17,19 @@ MAX_LABEL_CHARACTERS = 300
 
 
 def as_record(loaded: LoadedGraph, solution: "Solution") -> dict[str, Any]:
-    """What `--json` prints: the file as the user named it, and reading it counted as loading."""
+    """What `--json` prints. The file is named as the user named it, and reading it counts as loading."""
     record = solution.to_dict() | {"file": loaded.file}
     record["seconds"] = record["seconds"] | {"load": record["seconds"]["load"] + loaded.seconds}
     return record
 
 
 def solution_paths(inputs: Inputs, output: Path) -> list[Path]:
-    """One path per graph: the file given or, of several graphs, distinct names in the folder given."""
+    """One path per graph: the given file or, for several graphs, distinct names in the given folder."""
     if inputs.is_single and not output.is_dir():
         make_folder(output.absolute().parent)
         return [output]
     if output.suffix == ".json" or output.is_file():
-        raise InputError(f"{output}: several graphs are written to a folder, not a file; give the name of a folder")
+        raise InputError(f"{output}: several solutions go into a folder, not a file; give the name of a folder")
     make_folder(output)
     paths: list[Path] = []
     for loaded in inputs.graphs:
@@ -40,7 +40,7 @@ def solution_paths(inputs: Inputs, output: Path) -> list[Path]:
 
 
 def print_solutions(records: list[dict[str, Any]], title: str, *, show_mean: bool) -> None:
-    """Print a row per graph, with the mean of the samples if asked, and the labels of a single graph's solution."""
+    """Print a row per graph, with the mean of the samples on request; for a single graph also the labels."""
     print_result(_table(records, title, len(records[0]["objectives"]) if show_mean else None))
     if len(records) == 1:
         print_result(_solution_line(records[0]))
@@ -99,5 +99,5 @@ def _solution_line(record: dict[str, Any]) -> str:
             break
         shown.append(text)
     rest = len(labels) - len(shown)
-    more = f" ... and {rest} more (--output FILE or --json gives all)" if rest else ""
+    more = f" ... and {rest} more (all of them with --output FILE or --json)" if rest else ""
     return f"{counted(len(labels), 'node')}: {' '.join(shown)}{more}"
