@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 EXIT_BAD_INPUT = 2
 OUTPUT_HELP = (
     "Write the solution to this file, as JSON if it ends in .json. For several graphs, a folder with one file each, or "
-    "one .jsonl or .parquet file, which a stopped run continues."
+    "one .jsonl or .parquet file; the same command then continues a stopped run."
 )
 METHOD_HELP = "A name that `diffuco methods` lists. Options of models choose the method diffuco."
 START_HELP = "A solution of your own, as --output writes it. Annealing continues from it; the answer is never worse."
