@@ -148,7 +148,7 @@ def test_a_solution_is_improved_from_a_start(run, tmp_path):
     record = json.loads(outcome.out)
     assert record["objective"] >= given > plain["objective"]
     assert (record["found_by"], record["feasible"]) == ("anneal", True)
-    assert outcome.err == "note: solved by anneal: annealing from the solution given was ahead of greedy\n"
+    assert outcome.err == "note: solved by anneal: annealing from the given solution was ahead of greedy\n"
     (tmp_path / "nothing.sol").write_text("")
     from_nothing = json.loads(run("solve", "mis", graph, "--start", tmp_path / "nothing.sol", "--json").out)
     assert from_nothing["objective"] >= json.loads(run("solve", "mis", graph, "--json").out)["objective"]

@@ -270,5 +270,5 @@ def test_labels_that_read_the_same_cannot_be_checked(tmp_path):
 
     (tmp_path / "s.sol").write_text("1\n")
     graph = Graph.from_edges([(0, 1)], labels=[1, "1"])
-    with pytest.raises(InputError, match="same when written as text"):
+    with pytest.raises(InputError, match="look the same as text"):
         read_solution(tmp_path / "s.sol", graph)
