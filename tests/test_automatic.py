@@ -15,6 +15,7 @@ from diffuco.methods import auto as automatic
 from diffuco.methods import get_method
 from diffuco.methods.auto import Search, plan
 from diffuco.methods.cp_sat import CpSat
+from diffuco.methods.exact import ExactResult
 from diffuco.methods.highs import Highs
 from diffuco.pretrained import choose_model, choose_models
 from diffuco.problems import all_problems, get_problem
@@ -150,6 +151,23 @@ def test_command_takes_it_unless_told_otherwise(run, house):
     assert (record["optimal"], record["found_by"], record["sweeps"]) == (True, "cp-sat", 0)
     assert (record["reason"], record["bound"]) == ("proven optimal by cp-sat", record["objective"])
     assert json.loads(run("solve", "mis", house, "--samples", 2, "--json").out)["optimal"] is False
+
+
+def test_command_shows_the_bound_of_what_is_not_proven(run, house, monkeypatch):
+    def interrupted(self, problem, graph, **_):
+        return ExactResult(1.0, 2.5, False, np.arange(graph.num_nodes) == 0, 0.1)
+
+    assert (
+        "bound (gap)" not in run("solve", "mis", house, "--method", "highs").out
+    )  # a proven objective is its own bound
+    monkeypatch.setattr(Highs, "prove", interrupted)
+    outcome = run("solve", "mis", house, "--method", "highs")
+    assert "bound (gap)" in outcome.out
+    assert "2.5 (150.0 %)" in outcome.out
+    assert "yes, optimal" not in outcome.out
+    assert "time was too short for a proof" in outcome.err
+    record = json.loads(run("solve", "mis", house, "--method", "highs", "--json").out)
+    assert (record["optimal"], record["bound"]) == (False, 2.5)
 
 
 def test_command_says_what_found_each_answer_and_why(run, tmp_path, house):

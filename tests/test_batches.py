@@ -68,7 +68,7 @@ def test_stopped_run_is_continued(run, models, folder, tmp_path, monkeypatch, su
         patch.setattr(SolutionLog, "append", interrupted)
         outcome = run(*arguments, path)
     assert outcome.code == 130
-    assert "24 graphs solved so far; the same command goes on" in outcome.err
+    assert "24 graphs solved so far; run the same command to continue" in outcome.err
     outcome = run(*arguments, path, "--json")
     assert json.loads(outcome.out) == {
         **{"output": str(path), "graphs": NUM_GRAPHS, "before": 24, "solved": NUM_GRAPHS - 24},

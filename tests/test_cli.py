@@ -148,7 +148,7 @@ def test_a_solution_is_improved_from_a_start(run, tmp_path):
     record = json.loads(outcome.out)
     assert record["objective"] >= given > plain["objective"]
     assert (record["found_by"], record["feasible"]) == ("anneal", True)
-    assert outcome.err == "note: solved by anneal: annealing from the solution given was ahead of greedy\n"
+    assert outcome.err == "note: solved by anneal: annealing from the given solution was ahead of greedy\n"
     (tmp_path / "nothing.sol").write_text("")
     from_nothing = json.loads(run("solve", "mis", graph, "--start", tmp_path / "nothing.sol", "--json").out)
     assert from_nothing["objective"] >= json.loads(run("solve", "mis", graph, "--json").out)["objective"]
@@ -220,7 +220,7 @@ def test_files_of_one_name_get_distinct_solution_files(run, models, tmp_path, ho
 def test_long_solutions_are_shortened(run, models, tmp_path):
     write_graph(Graph.from_edges([(0, 1)], 500), tmp_path / "sparse.clq")
     outcome = run("solve", "mis", tmp_path / "sparse.clq", "--model", models["mis"], "--samples", 1)
-    assert "more (--output FILE or --json gives all)" in outcome.out
+    assert "more (all of them with --output FILE or --json)" in outcome.out
     assert len(outcome.out) < 2000
 
 
@@ -263,8 +263,9 @@ def test_check_compares_with_what_the_file_claims(run, tmp_path, house):
     outcome = run("check", "mis", house, tmp_path / "s.sol")
     assert outcome.code == 0
     assert "objective  2" in outcome.out
-    assert outcome.warnings == [f"warning: {tmp_path / 's.sol'}: claims objective 3, it is 2"]
-    assert "made for mis, checked as max-cut" in run("check", "max-cut", house, tmp_path / "s.sol").err
+    assert outcome.warnings == [f"warning: {tmp_path / 's.sol'}: the file claims objective 3, but it is 2"]
+    outcome = run("check", "max-cut", house, tmp_path / "s.sol")
+    assert "this is a solution of mis, but it was checked as max-cut" in outcome.err
 
 
 def test_generate_writes_the_graphs_of_the_dataset(run, tmp_path):

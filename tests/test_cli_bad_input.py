@@ -152,7 +152,9 @@ def test_bad_start(run, house, tmp_path, content, hint):
 
 def test_start_is_for_one_graph(run, house, tmp_path):
     assert_one_line(run("solve", "mis", house, "--start", tmp_path / "none.sol"), "none.sol", "no such file")
-    assert_one_line(run("solve", "mis", house, house, "--start", "own.sol"), "--start is for one graph, here are 2")
+    assert_one_line(
+        run("solve", "mis", house, house, "--start", "own.sol"), "--start is for one graph, but there are 2"
+    )
     outcome = run("solve", "mis", house, "--start", "own.sol", "--output", tmp_path / "found.jsonl")
     assert_one_line(outcome, "--start is for one graph; it excludes --output")
 
@@ -268,5 +270,5 @@ def test_labels_that_read_the_same_cannot_be_checked(tmp_path):
 
     (tmp_path / "s.sol").write_text("1\n")
     graph = Graph.from_edges([(0, 1)], labels=[1, "1"])
-    with pytest.raises(InputError, match="same when written as text"):
+    with pytest.raises(InputError, match="look the same as text"):
         read_solution(tmp_path / "s.sol", graph)

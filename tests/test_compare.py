@@ -180,7 +180,7 @@ def test_a_reference_that_is_beaten_counts_as_reached_and_as_a_negative_gap():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--budget", "fast"], "commas between them"),
+        (["--budget", "fast"], "give comma-separated seconds"),
         (["--budget", "0"], "seconds above 0"),
         (["--methods", "gredy"], "greedy"),
         (["--methods", "sdp"], "does not solve mis"),

@@ -175,7 +175,7 @@ def test_what_cannot_be_evaluated_is_refused():
         ({"method": "sdp", "problem": "mis"}, "'sdp' does not solve mis"),
         ({"model": model, "problem": "mds"}, "trained for mis, not mds"),
         ({"model": model, "samples": 0}, "samples is 0"),
-        ({"model": model, "time_limit_s": 1.0}, "evaluate the method diffuco"),
+        ({"model": model, "time_limit_s": 1.0}, "use the method diffuco"),
         ({"model": model, "references": [5.0]}, "1 references for 2 graphs; give one for each"),
     ):
         with pytest.raises(InputError, match=complaint):

@@ -241,7 +241,7 @@ def test_an_answer_is_worse_neither_than_the_start_nor_than_without_it(problem):
             assert rank(problem, solution) <= min(rank(problem, given), rank(problem, without))
             assert solution.found_by in ("greedy", "anneal")
             if solution.found_by == "anneal":
-                assert solution.reason == "annealing from the solution given was ahead of greedy"
+                assert solution.reason == "annealing from the given solution was ahead of greedy"
 
 
 def test_a_start_is_a_solution_of_any_kind(tmp_path):
@@ -271,7 +271,7 @@ def test_the_bound_of_the_method_is_kept_with_a_better_start():
 @pytest.mark.parametrize(
     ("start", "complaint"),
     [
-        ("nowhere.sol", "every graph needs a start of its own; give a list of 2 solutions"),
+        ("nowhere.sol", "every graph needs its own start; give a list of 2 solutions"),
         ([[0]], "give a list of 2 solutions"),
         ([[0], [9]], "the graph has no node 9"),
     ],

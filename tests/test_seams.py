@@ -21,7 +21,16 @@ from diffuco.graphs.collection import Collection
 from diffuco.graphs.datasets import get_dataset
 from diffuco.inference.memory import requirement
 from diffuco.inference.solver import Solver
-from diffuco.model import NETWORKS, Gnn, GnnConfig, Network, NetworkConfig, read_card, register_network
+from diffuco.model import (
+    NETWORKS,
+    Gnn,
+    GnnConfig,
+    Network,
+    NetworkConfig,
+    read_card,
+    register_network,
+    save_checkpoint,
+)
 from diffuco.model.engine.acceleration import pick_engine
 from diffuco.pretrained import choose_model, load_model, save_model
 from diffuco.problems import MaximumIndependentSet, Problem
@@ -31,6 +40,9 @@ from diffuco.training.loop import train
 from diffuco.training.objectives import OBJECTIVES, JointBound, Objective
 from diffuco.training.parts import choose_parts
 from diffuco.training.recipes import get_recipe
+from diffuco.web.limits import Limits
+from diffuco.web.messages import SolveRequest
+from diffuco.web.service import Service
 
 CONFIG = replace(
     get_recipe("mis-tiny"),
@@ -318,6 +330,32 @@ def test_a_model_from_outside_is_found_by_its_name(finished, tmp_path, monkeypat
     # Nothing says that this network sees weights.
     assert [(choice.name, choice.is_alike) for choice in choices] == [("mine", True), ("mine", False)]
     assert isinstance(load_model("mine", network=Tiny).model, Tiny)
+
+
+def test_the_list_of_models_skips_one_of_an_unknown_network(finished, tmp_path, monkeypatch, run):
+    path = tmp_path / "mine.safetensors"
+    path.write_bytes((finished / "best.safetensors").read_bytes())
+    monkeypatch.setenv("DIFFUCO_MODELS", str(tmp_path))
+    outcome = run("models", "--json")
+    names = [card["name"] for card in json.loads(outcome.out)]
+    assert outcome.code == 0
+    assert "mis-rb-small" in names
+    assert "mine" not in names
+    (warning,) = outcome.warnings
+    assert warning.startswith(f"warning: skipped {path}: the checkpoint holds the network 'tiny', which is not known")
+
+
+def test_a_network_from_outside_can_be_watched(finished, tmp_path, registry):
+    register_network(Tiny)
+    model = load_model(finished / "best.safetensors").model
+    path = tmp_path / "mine.safetensors"
+    save_checkpoint(path, model, problem="mis", card={})
+    service = Service(Limits(), [str(path)], "cpu")
+    graph = get_dataset("rb-tiny").graph("train", 0)
+    request = SolveRequest(problem="mis", graph={"kind": "ba"}, model="mine")
+    options = service.options(request, graph, is_watched=True)
+    service.check_watchable(graph, options)
+    assert service.watched(options).model == "mine"
 
 
 def test_engines_serve_the_gnn_alone():

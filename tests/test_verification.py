@@ -104,8 +104,8 @@ def test_check_takes_graphs_and_problems_of_any_kind(tmp_path):
         (["dora"], "the graph has no node 'dora'; give labels of nodes or a boolean mask"),
         ([["anna", "carl"]], r"the graph has no node \['anna', 'carl'\]"),
         (0, "the graph has no node 0"),
-        (np.array([True, False]), r"a mask of shape \(2,\); expected an entry for each of 3 nodes"),
-        ([True, False, True, True], r"a mask of shape \(4,\); expected an entry for each of 3 nodes"),
+        (np.array([True, False]), r"the mask has shape \(2,\); expected one entry for each of 3 nodes"),
+        ([True, False, True, True], r"the mask has shape \(4,\); expected one entry for each of 3 nodes"),
         ("nowhere.sol", "nowhere.sol: there is no such file"),
     ],
 )
@@ -116,7 +116,7 @@ def test_check_refuses_what_is_no_solution_of_the_graph(solution, complaint):
 
 def test_check_refuses_a_solution_of_another_graph(tmp_path):
     other = diffuco.solve([(0, 1)], "mis", method="greedy")
-    with pytest.raises(InputError, match="a mask of shape"):
+    with pytest.raises(InputError, match="the mask has shape"):
         diffuco.check(NAMED, "mis", other)
     write_solution(tmp_path / "other.sol", other.to_dict())
     with pytest.raises(InputError, match="do the two files belong together"):

@@ -232,7 +232,7 @@ def test_a_model_can_be_chosen(page, address):
     assert "found by mds-ba-small, 1 sample, " in page.inner_text("#answer")
     page.check("input[value=mis]", force=True)
     assert page.input_value("#model") == ""
-    playwright.expect(page.locator("#about-model")).to_contain_text("As suits the graph")
+    playwright.expect(page.locator("#about-model")).to_contain_text("Chosen to suit the graph")
 
 
 def test_a_graph_of_2000_nodes_is_laid_out_off_the_main_thread(page, tmp_path):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from diffuco.inference.solver import Solver
     from diffuco.integrations.dimod_sampler import DiffUCOSampler
     from diffuco.methods import Method, register_method
-    from diffuco.model import Network
+    from diffuco.model import Network, register_network
     from diffuco.pretrained import list_models, load_model, save_model
     from diffuco.problems import Problem
     from diffuco.problems.conformance import check_problem
@@ -58,6 +58,7 @@ _HOME = {
     "problems": "diffuco.problems",
     "read_graph": "diffuco.graphs.formats",
     "register_method": "diffuco.methods",
+    "register_network": "diffuco.model",
     "save_model": "diffuco.pretrained",
     "solve": "diffuco.solving.entry",
     "train": "diffuco.training.loop",
@@ -84,6 +85,7 @@ __all__ = [
     "problems",
     "read_graph",
     "register_method",
+    "register_network",
     "save_model",
     "solve",
     "train",

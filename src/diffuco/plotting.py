@@ -1,4 +1,4 @@
-"""Pictures (the extra `plot`): solved graphs as nodes and edges or as a matrix, and gap against time."""
+"""Pictures (the extra `plot`): solved graphs as nodes and edges or as a matrix, and gaps against time."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +26,7 @@ RED, BLUE, GREY, INK = "#d1495b", "#9fb4c7", "#5b6b7a", "#22303c"
 
 
 def plot_solution(solution: Solution, path: str | Path) -> None:
-    """Draw a solution to a file; its suffix decides the format.
+    """Draw a solution to a file, whose suffix decides the format.
 
     Chosen nodes are red. The edges that matter are drawn in bold: the edges of a cut, inside a clique, or from a
     dominating set. A large graph is drawn as its adjacency matrix, with the chosen nodes first.
@@ -34,7 +34,9 @@ def plot_solution(solution: Solution, path: str | Path) -> None:
     figure_class = check_plot_path(path)
     graph = solution.graph
     if graph.num_edges > MAX_MATRIX_EDGES:
-        raise InputError(f"{graph.num_edges} edges are too many to draw; the limit is {MAX_MATRIX_EDGES}, drop --plot")
+        raise InputError(
+            f"{graph.num_edges} edges are too many to draw, the limit is {MAX_MATRIX_EDGES}; leave out --plot"
+        )
     figure = figure_class(figsize=(8, 8.4), layout="constrained")
     axes = figure.add_subplot()
     if graph.num_nodes <= MAX_DRAWN_NODES and graph.num_edges <= MAX_DRAWN_EDGES:
@@ -46,7 +48,7 @@ def plot_solution(solution: Solution, path: str | Path) -> None:
 
 
 def check_plot_path(path: str | Path) -> Any:
-    """Matplotlib's Figure class, which needs no display; raises InputError if the file could not be drawn."""
+    """Matplotlib's Figure class, which needs no display; raises InputError if the file cannot be drawn."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -54,7 +56,7 @@ def check_plot_path(path: str | Path) -> Any:
         raise InputError("pictures need matplotlib; pip install 'diffuco[plot]'") from None
     known = FigureCanvasAgg.get_supported_filetypes()
     if Path(path).suffix.lower().removeprefix(".") not in known:
-        raise InputError(f"{path}: no picture format has this suffix; end it in one of .{' .'.join(sorted(known))}")
+        raise InputError(f"{path}: no picture format has this suffix; use one of .{' .'.join(sorted(known))}")
     if not Path(path).absolute().parent.is_dir():
         raise InputError(f"{path}: the folder does not exist; create it or choose another path")
     return Figure
@@ -75,7 +77,7 @@ def spring_layout(graph: Graph, *, iterations: int = 80, seed: int = 0) -> NDArr
         return np.zeros((num_nodes, 2))
     spacing = 1 / np.sqrt(num_nodes)
     u, v = graph.edges.T
-    # An edge between two nodes of high degree pulls less, because dense graphs would collapse otherwise.
+    # Edges between nodes of high degree pull less; otherwise dense graphs would collapse.
     strength = 1 / np.sqrt(np.maximum(1, np.minimum(graph.degrees[u], graph.degrees[v])))
     for step in 0.2 * (1 - np.arange(iterations) / iterations):
         push = _push(places, spacing)
@@ -208,6 +210,6 @@ def _move_apart(figure: "Figure", labels: "Sequence[Annotation]") -> None:
 
 
 def line_colors(methods: Sequence[str]) -> list[str]:
-    """Red for the model; the others as far apart as a short list allows."""
+    """Red for the model, and distinct colours for the others."""
     others = iter(["#2e6f95", "#5c946e", "#c98b2b", "#7d5ba6", "#3d3d3d", "#b0678c", "#4fa3a5", "#8a7a5c"] * 4)
     return [RED if method.lower() == "diffuco" else next(others) for method in methods]

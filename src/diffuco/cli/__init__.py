@@ -1,7 +1,7 @@
 """Commands: `diffuco solve | train | evaluate | compare | reference | generate | check | serve | models | ...`.
 
-One short file per command, which is imported when the command is run. They call the public functions of the package,
-which load torch when they are called, so that every `--help` answers at once.
+Each command is one short file, imported only when the command runs. The files call the public functions of the package,
+which load torch only when called. So every `--help` answers at once.
 """
 
 import os
@@ -20,7 +20,7 @@ from diffuco.foundation.version import __version__
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
 
-# Typer brings its own copy of click since 0.2x; this is the class of usage errors of whichever is in use.
+# Newer versions of typer bring their own copy of click; this is the class of usage errors of the copy in use.
 UsageError: Any = typer.BadParameter.__base__
 
 COMMANDS = {
@@ -36,7 +36,7 @@ COMMANDS = {
     "methods": "List what --method can be.",
     "doctor": "Report versions, devices and what is missing.",
 }
-"""Every command and the first line of its help; the module of the same name has the rest."""
+"""Every command and the first line of its help. The module of the same name has the rest."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -47,11 +47,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run_app(app: typer.Typer, arguments: list[str], *, name: str) -> int:
     """Run an app; every expected failure becomes one line and an exit code."""
-    # Torch's threads wait for each other asleep, not spinning: where other work has one of the cores, spinning makes a
-    # solve take twenty times as long. Read when torch is imported, which no command has done yet.
+    # Let torch's threads sleep while they wait, not spin. If another process uses one of the cores, spinning makes a
+    # solve take twenty times as long. Torch reads this when it is imported, which no command has done yet.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if arguments == ["--version"]:
-        # Not an option of typer's: it would import pydantic before every command's help, and double its time.
+        # As an option of typer this would import pydantic before every command's help and double its time.
         print(__version__)
         return 0
     try:
@@ -66,7 +66,7 @@ def run_app(app: typer.Typer, arguments: list[str], *, name: str) -> int:
     except typer.Abort:
         code = EXIT_INTERRUPTED
     except BrokenPipeError:
-        # Whoever read the output has gone; what is still buffered has nowhere to go either.
+        # Nobody reads the output any more, so drop what is still buffered.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     if code == EXIT_INTERRUPTED:
@@ -75,7 +75,7 @@ def run_app(app: typer.Typer, arguments: list[str], *, name: str) -> int:
 
 
 def program(command: str) -> typer.Typer:
-    """The program with one command loaded; of the others it knows what they are for."""
+    """The program with one command loaded. Of the others it knows only the summary."""
     app = typer.Typer(
         name="diffuco",
         no_args_is_help=True,
@@ -102,7 +102,7 @@ def diffuco() -> None:
 
 
 def _report_usage(error: Any) -> int:
-    """One line for a mistyped command, or the help where nothing was typed at all."""
+    """Print one line for a mistyped command, or the help if nothing was typed at all."""
     if type(error).__name__ == "NoArgsIsHelpError":
         print(error.format_message(), file=sys.stderr)
         return EXIT_BAD_INPUT

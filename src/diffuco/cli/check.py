@@ -68,7 +68,7 @@ def check(
 
 def _warn_of_false_claims(path: Path, problem: str, claims: dict[str, Any], verdict: "Verdict") -> None:
     if claims.get("problem", problem) != problem:
-        text = f"{path}: made for {claims['problem']}, checked as {problem}"
+        text = f"{path}: this is a solution of {claims['problem']}, but it was checked as {problem}"
         warnings.warn(GraphWarning(text), stacklevel=2)
         return
     try:
@@ -76,5 +76,5 @@ def _warn_of_false_claims(path: Path, problem: str, claims: dict[str, Any], verd
     except (KeyError, TypeError, ValueError):
         return
     if not math.isclose(claimed, verdict.objective, rel_tol=1e-6, abs_tol=1e-6):
-        text = f"{path}: claims objective {claims['objective']}, it is {verdict.objective:g}"
+        text = f"{path}: the file claims objective {claims['objective']}, but it is {verdict.objective:g}"
         warnings.warn(GraphWarning(text), stacklevel=2)

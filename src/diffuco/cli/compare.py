@@ -1,4 +1,4 @@
-"""`diffuco compare`: methods on the same graphs, each given the same seconds."""
+"""`diffuco compare`: several methods on the same graphs with the same time."""
 
 import json
 from dataclasses import replace
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from diffuco.problems import Problem
 
 METHODS_HELP = (
-    "Names with commas between them, as `diffuco methods` lists them; diffuco is a model whose samples are annealed "
-    "for the rest of the time, diffuco-ce is samples alone."
+    "Comma-separated names from `diffuco methods`. diffuco is a model whose samples are annealed for the rest of the "
+    "time, diffuco-ce is the samples alone."
 )
-BUDGET_HELP = "Seconds per graph, with commas between them."
+BUDGET_HELP = "Seconds per graph, comma-separated."
 NUM_TYPICAL = 8
-"""Graphs by which the model is chosen."""
+"""Number of graphs that decide which model is chosen."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -51,8 +51,10 @@ def compare(
     methods: Annotated[str, typer.Option(help=METHODS_HELP)] = "diffuco,greedy,anneal,cp-sat",
     budget: Annotated[str, typer.Option(help=BUDGET_HELP)] = "0.01,0.1,1",
     count: options.Count = 20,
-    model: Annotated[str | None, typer.Option(help="Shipped model or path.", show_default="by the graphs")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Also draw gap against time to this file.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Shipped model or path.", show_default="the one that suits the graphs")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Also plot gap against time to this file.")] = None,
     output: options.OutputFile = None,
     seed: options.Seed = 0,
     device: options.Device = "auto",
@@ -60,9 +62,9 @@ def compare(
 ) -> None:
     """Compare methods at equal time.
 
-    Every method solves the same test graphs within each budget of seconds per graph; a method that solves many graphs
-    at once may spend the sum. Gaps are to the references that `diffuco reference` knows or finds, or to the best that
-    any method found where a solver for references is not installed.
+    Every method solves the same test graphs within each budget of seconds per graph. A method that solves many graphs
+    at once may spend the sum of their budgets. Gaps are to the references that `diffuco reference` knows or finds. If
+    the solver for references is not installed, they are to the best that any method found.
     """
     from diffuco.evaluation.compare import summary
     from diffuco.foundation.devices import pick_device
@@ -87,7 +89,7 @@ def compare(
         runs = []
         for run in diffuco.compare(graphs, target, chosen, budgets, seed=seed, device=device):
             runs.append(run)
-            bar.update(task, advance=1, description=f"{run.method} {run.seconds:.3g} s a graph")
+            bar.update(task, advance=1, description=f"{run.method} {run.seconds:.3g} s per graph")
     reference, optima = _optima(target, graphs, runs)
     record = {
         "dataset": dataset.lower(),
@@ -105,7 +107,7 @@ def compare(
         _write(output, record)
     if plot:
         plot_comparisons([record], plot)
-        print_note(f"picture written to {plot}")
+        print_note(f"wrote the picture to {plot}")
     print_json(finite(record)) if as_json else print_result(_table(record))
 
 
@@ -113,7 +115,7 @@ def _budgets(text: str) -> list[float]:
     try:
         budgets = sorted({float(part) for part in text.split(",")})
     except ValueError:
-        raise InputError(f"--budget is '{text}'; give seconds with commas between them, such as 0.01,0.1,1") from None
+        raise InputError(f"--budget is '{text}'; give comma-separated seconds such as 0.01,0.1,1") from None
     if not all(0 < budget < float("inf") for budget in budgets):
         raise InputError(f"--budget is '{text}'; give seconds above 0")
     return budgets
@@ -143,7 +145,7 @@ def _runs_of(method: "Method", budgets: "Sequence[float]") -> "Sequence[float | 
 
 
 def _optima(problem: "Problem", graphs: "Sequence[Graph]", runs: "Sequence[Run]") -> tuple[str, Any]:
-    """What gaps are measured to, in words and as energies."""
+    """The references of the gaps, in words and as energies."""
     import numpy as np
 
     from diffuco.evaluation.compare import best_known
@@ -161,7 +163,7 @@ def _table(record: dict[str, Any]) -> "Table":
     from rich.table import Table
 
     title = f"{record['problem']} on {counted(record['graphs'], 'graph')} of {record['dataset']}, {record['hardware']}"
-    table = Table("method", "budget s", "s a graph", "mean", "gap", "at reference", title=title)
+    table = Table("method", "budget, s", "s per graph", "mean", "gap", "at reference", title=title)
     table.caption = f"reference: {record['reference']}"
     for run in record["runs"]:
         table.add_row(

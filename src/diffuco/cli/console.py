@@ -1,4 +1,4 @@
-"""What a command writes where: results on standard output, everything else on standard error, one line a message."""
+"""Where output goes: results to standard output, everything else to standard error, one line per message."""
 
 import json
 import logging
@@ -47,7 +47,7 @@ def print_warning(message: object) -> None:
 
 
 def progress_bar() -> "Progress":
-    """A progress bar on standard error, shown only on a terminal and gone when done."""
+    """A progress bar on standard error. It appears only on a terminal and disappears when done."""
     from rich.console import Console
     from rich.progress import Progress
 
@@ -55,13 +55,13 @@ def progress_bar() -> "Progress":
 
 
 def shows_progress() -> bool:
-    """Whether anybody watches standard error; a log file is spared the bars."""
+    """Whether standard error is a terminal; progress bars would clutter a log file."""
     return sys.stderr.isatty()
 
 
 @contextmanager
 def one_line_warnings() -> Iterator[None]:
-    """Show every `GraphWarning` as one line `warning: ...` on standard error; others as Python does."""
+    """Show every `GraphWarning` as one line `warning: ...` on standard error, and other warnings as Python does."""
     with warnings.catch_warnings():
         as_python_does = warnings.showwarning
 
@@ -98,11 +98,11 @@ def one_line_notes() -> Iterator[None]:
 
 
 def make_folder(path: Path) -> Path:
-    """Create a folder for results and those above it; one that cannot be created is an InputError."""
+    """Create a folder for results, with its parents; raises InputError if that fails."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{path}: no folder can be made here ({error.strerror}); choose another path") from error
+        raise InputError(f"{path}: cannot create this folder ({error.strerror}); choose another path") from error
     if not os.access(path, os.W_OK):
         raise InputError(f"{path}: no permission to write into this folder; choose another path")
     return path

@@ -1,4 +1,4 @@
-"""`diffuco doctor`: what is installed, which devices there are and which implementations serve them."""
+"""`diffuco doctor`: what is installed, which devices there are and which implementations they use."""
 
 import os
 import platform
@@ -21,7 +21,7 @@ OPTIONAL = {
     "ray": "ray",
     "pyarrow": "parquet",
 }
-"""Package and the extra of diffuco that installs it."""
+"""Each package with the extra of diffuco that installs it."""
 
 
 def add_to(app: typer.Typer) -> None:

@@ -1,4 +1,4 @@
-"""`diffuco evaluate`: how well a model or another method does on the graphs of a dataset or on one's own."""
+"""`diffuco evaluate`: how well a model or another method does on a dataset or on your own graphs."""
 
 import json
 from enum import StrEnum
@@ -28,20 +28,16 @@ if TYPE_CHECKING:
 REFERENCE_HELP = (
     "Compare with optimal or best known objectives: shipped, found earlier or solved now. cp-sat is an older name."
 )
-
-
-SPLIT_HELP = "Part of the graphs: train, validation or test, which training has not seen; of --graphs also all."
-
-
-PROBLEM_HELP = "What to solve, needed with --method; a model of another problem is refused."
+SPLIT_HELP = "Which graphs: train, validation or test (not seen in training); with --graphs also all."
+PROBLEM_HELP = "What to solve. --method needs it; with --model it must be the problem of the model."
 
 
 class ReferenceName(StrEnum):
-    """What objectives are compared with."""
+    """What the objectives are compared with."""
 
     NONE = "none"
     BEST_KNOWN = "best-known"
-    CP_SAT = "cp-sat"  # what it was called when there was no other solver
+    CP_SAT = "cp-sat"  # the old name, from when CP-SAT was the only solver
 
 
 def add_to(app: typer.Typer) -> None:
@@ -59,7 +55,7 @@ def add_to(app: typer.Typer) -> None:
 def evaluate(
     dataset: Annotated[str | None, typer.Option(help="Dataset; `diffuco generate --list` shows them.")] = None,
     own_graphs: Annotated[
-        Path | None, typer.Option("--graphs", help="Folder or file of your own graphs instead.")
+        Path | None, typer.Option("--graphs", help="Folder or file of your own graphs, instead of --dataset.")
     ] = None,
     model: Annotated[str | None, typer.Option(help="Shipped model or path.")] = None,
     method: options.Method = None,
@@ -82,9 +78,8 @@ def evaluate(
 ) -> None:
     """Measure a model or another method.
 
-    Solves the graphs of a dataset, or your own, and summarises objective, feasibility, time and, with a reference, the
-    gap to it. The samples of a model are not refined unless --refine asks for it, so that it is the paper's method that
-    is measured.
+    Solves the graphs of a dataset, or your own, and summarises objective, feasibility and time, and the gap if there is
+    a reference. The samples of a model are not refined unless --refine asks for it: this measures the paper's method.
     """
     if output:
         make_folder(output.absolute().parent)
@@ -102,11 +97,11 @@ def evaluate(
         raise InputError("--samples, --step-factor, --decode, --token-size and --refine are for models, not --method")
     else:
         settings["method"] = method
-    diffuco.solve([], target, **settings)  # refuses what cannot be meant before any graph is made
+    diffuco.solve([], target, **settings)  # refuses bad options before any graph is generated
     source = _source(dataset, own_graphs)
     graphs = source.graphs(split, count, progress=shows_progress())
     if not graphs:
-        raise InputError(f"no graphs of {source.name}/{split} here; give --count 1 or more or another --split")
+        raise InputError(f"no graphs in {source.name}/{split}; give --count 1 or more, or another --split")
     references = _references(reference, target, graphs)
     objectives = None if references is None else [known.objective for known in references]
     with progress_bar() as bar:
@@ -134,7 +129,7 @@ def _target(model: "Checkpoint | None", method: str | None, problem: str | None)
         raise InputError("nothing to evaluate, or two things; give either --model or --method")
     if model is None:
         if problem is None:
-            raise InputError("--method needs --problem, which a model would bring along")
+            raise InputError("--method needs --problem; only a model knows its own")
         return problem
     if problem not in (None, model.problem):
         raise InputError(f"model '{model.name}' was trained for {model.problem}, not {problem}; choose another model")
@@ -172,7 +167,7 @@ def _parts(dataset: "Dataset | Collection", split: str, count: int) -> list[str]
 def _about_references(
     references: list["Reference"], seconds: dict[str, float], training_minutes: float | None
 ) -> dict[str, Any]:
-    """Where the references come from, and after how many graphs a model that was trained is faster than them."""
+    """Where the references come from, and after how many graphs the training of a model has paid off."""
     from diffuco.evaluation.metrics import n_query
 
     solving_s, solver_s = (
@@ -189,7 +184,7 @@ def _about_references(
 
 
 def table(record: dict[str, Any]) -> "Table":
-    """The record as people read it."""
+    """The record as a table for people."""
     from rich.table import Table
 
     solver, scored = (record["model"], "samples") if "model" in record else (record["method"], "answers")
@@ -201,7 +196,7 @@ def table(record: dict[str, Any]) -> "Table":
         if record["sweeps"]:
             rows["sweeps of refinement"] = f"{record['sweeps']}"
     elif record["time_limit_s"] is not None:
-        rows["time limit, seconds a graph"] = f"{record['time_limit_s']:g}"
+        rows["time limit, seconds per graph"] = f"{record['time_limit_s']:g}"
     rows[f"mean of the {scored}"] = f"{record['mean']:.3f} +- {record['mean_standard_error']:.3f}"
     if "model" in record:
         rows[f"mean of the best of {record['samples']}"] = f"{record['best']:.3f}"
@@ -225,7 +220,7 @@ def table(record: dict[str, Any]) -> "Table":
             gap = f"{part['gap']:.2%} +- {part['gap_standard_error']:.2%}"
             rows[part["part"]] = f"{gap}, best over reference {part['best_ratio']:.4f}"
         if "n_query" in reference:
-            rows["graphs until training pays off, if as good"] = f"{reference['n_query']:g}"
+            rows["graphs until training pays off, if the answers are as good"] = f"{reference['n_query']:g}"
     for name, value in rows.items():
         shown.add_row(name, value)
     return shown

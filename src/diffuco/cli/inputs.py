@@ -1,4 +1,4 @@
-"""From what stands on the command line to graphs: files, folders and standard input; a bad one costs only itself."""
+"""Reads the graphs named on the command line: files, folders, standard input. A bad file does not stop the others."""
 
 import time
 import warnings
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LoadedGraph:
-    """A graph, the file as the user named it, and how long reading took."""
+    """A graph, its file as the user named it, and how long reading took."""
 
     file: str
     graph: "Graph"
@@ -52,7 +52,7 @@ def load_inputs(paths: Sequence[Path], file_format: str | None, problem: str) ->
 
 
 def list_files(paths: Sequence[Path], file_format: str | None) -> tuple[list[Path], int]:
-    """Every graph file that is given or in a folder that is, and how many paths cannot be used; those are reported."""
+    """All graph files among the paths or in folders among them, and how many paths are bad; those are reported."""
     files: list[Path] = []
     num_bad = 0
     for path in paths:
@@ -65,9 +65,9 @@ def list_files(paths: Sequence[Path], file_format: str | None) -> tuple[list[Pat
 
 
 def load_file(file: Path, file_format: str | None, problem: str | None = None) -> list[LoadedGraph]:
-    """The graphs of one file; those of a collection are named FILE[0], FILE[1] and so on.
+    """The graphs of one file. If there are several, they are named FILE[0], FILE[1] and so on.
 
-    Weights that the problem cannot take are an InputError like any other mistake in a file.
+    Weights that the problem does not accept raise InputError, like any other mistake in a file.
     """
     from diffuco.graphs.formats import read_graphs
     from diffuco.problems import check_node_weights, get_problem
@@ -83,9 +83,9 @@ def load_file(file: Path, file_format: str | None, problem: str | None = None) -
 
 
 def load_collection(path: Path) -> "Collection":
-    """All graphs of a folder, or of a file, as one collection; the first bad file is an InputError.
+    """All graphs of a folder or file as one collection; raises InputError at the first bad file.
 
-    Solving goes on without it, but nobody should find out after hours of training what was missing.
+    Solving skips bad files. Training does not, so that nobody finds out hours later what was missing.
     """
     from diffuco.graphs.collection import Collection
 
@@ -99,7 +99,7 @@ def load_collection(path: Path) -> "Collection":
 
 
 def _expand(path: Path, file_format: str | None) -> list[Path]:
-    """A file as it is; of a folder the files in it that have the suffix of a graph format, sorted."""
+    """A file as it is; for a folder, its files with the suffix of a graph format, sorted."""
     if not path.is_dir():
         return [path]
     from diffuco.foundation.errors import GraphWarning
@@ -108,17 +108,17 @@ def _expand(path: Path, file_format: str | None) -> list[Path]:
     readable = [file for file in files if file_format or _has_graph_suffix(file)]
     skipped = sorted({file.name for file in files} - {file.name for file in readable})
     if not readable:
-        raise InputError(f"{path}: no graph files in this folder; give another or pass --format")
+        raise InputError(f"{path}: no graph files in this folder; give another folder, or pass --format")
     if skipped:
         names = ", ".join(skipped[:3]) + (", ..." if len(skipped) > 3 else "")
         some = f"{len(skipped)} of {counted(len(files), 'file')}"
-        text = f"{path}: skipped {some}, whose suffix is of no graph format ({names})"
+        text = f"{path}: skipped {some}, whose suffix belongs to no graph format ({names})"
         warnings.warn(GraphWarning(text), stacklevel=2)
     return readable
 
 
 def _is_beside_the_point(file: Path) -> bool:
-    """Hidden files, and what collections bring along in text files that are no edge lists."""
+    """Whether a file is hidden, a readme, or a text file of a collection that is not an edge list."""
     from diffuco.graphs.formats.collection import is_tu_companion
 
     return file.name.lower().startswith((".", "readme")) or is_tu_companion(file)

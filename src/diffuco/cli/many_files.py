@@ -1,7 +1,7 @@
-"""Many graph files into one file of solutions, here or on a Ray cluster; a killed run continues where it stopped.
+"""Solves many graph files into one file of solutions, here or on a Ray cluster; a killed run can be continued.
 
-Files are solved in groups, and what was found of a group is on disk before the next one is waited for. Which files are
-in a group depends on the list of files alone, so results do not depend on where and by how many workers they are found.
+Files are solved in groups, and the solutions of a group are on disk before the next group is awaited. The groups depend
+only on the list of files, so neither the place nor the number of workers changes the results.
 """
 
 import re
@@ -25,7 +25,7 @@ from diffuco.solution.log import SolutionLog
 
 STANDARD_INPUT = "-"
 FILES_PER_GROUP = {"cpu": 8, "cuda": 256}
-"""Few enough that little is lost with a worker, enough to fill a device with graphs of some hundred nodes."""
+"""Few enough that little is lost if a worker dies; enough graphs of a few hundred nodes to fill a device."""
 
 
 class GraphFile(NamedTuple):
@@ -36,26 +36,26 @@ class GraphFile(NamedTuple):
     path: Path
     """Where workers find it."""
     done: frozenset[str]
-    """Names of those of its graphs that are solved already."""
+    """Names of its graphs that are already solved."""
 
 
 @dataclass
 class Found:
-    """What became of some files."""
+    """What came of some files."""
 
     records: list[dict[str, Any]] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
-    """One line for each file or graph that cannot be solved."""
+    """One line for each file or graph that could not be solved."""
     warnings: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class FileSolver:
-    """Solves groups of files; a copy of it is all that a worker needs."""
+    """Solves groups of files. A worker needs nothing but a copy of it."""
 
     problem: str
     settings: dict[str, Any]
-    """Options of `diffuco.solve`; a model is a loaded one."""
+    """Options of `diffuco.solve`; a model is already loaded."""
     file_format: str | None
 
     @property
@@ -64,7 +64,7 @@ class FileSolver:
         return str(self.settings["device"])
 
     def __call__(self, files: Sequence[GraphFile]) -> Found:
-        """Read and solve; a bad file costs only itself."""
+        """Read and solve the files; a bad one does not stop the others."""
         found = Found()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", GraphWarning)
@@ -98,7 +98,7 @@ class FileSolver:
 def solve_files(
     paths: Sequence[Path], output: Path, solver: FileSolver, engine: BatchEngine
 ) -> tuple[dict[str, Any], int]:
-    """Solve all files whose solutions are not in `output` yet; a summary, and how many files or graphs are bad."""
+    """Solve all files that `output` has no solutions of yet; returns a summary and how many files or graphs are bad."""
     if engine is BatchEngine.RAY:
         _check_for_ray(paths, solver.device)
     files, num_bad = list_files(paths, solver.file_format)
@@ -107,7 +107,7 @@ def solve_files(
     with SolutionLog(output, problem=solver.problem, seed=solver.settings["seed"]) as log:
         num_before = len(log.files)
         if num_before:
-            print_note(f"{counted(num_before, 'graph')} already in {output}, not solved again")
+            print_note(f"{output} already holds {counted(num_before, 'graph')}, which will not be solved again")
         with _engine(solver, engine) as (size, results), progress_bar() as bar:
             groups = _groups(files, log, size)
             task = bar.add_task("solving", total=sum(map(len, groups)))
@@ -117,7 +117,7 @@ def solve_files(
                     _report(found, counts)
                     bar.advance(task, len(group))
             except KeyboardInterrupt:
-                print_note(f"{counted(len(log.files), 'graph')} solved so far; the same command goes on from here")
+                print_note(f"{counted(len(log.files), 'graph')} solved so far; run the same command to continue")
                 raise
         log.finish()
         summary = {"output": str(output), "graphs": len(log.files), "before": num_before}
@@ -125,23 +125,23 @@ def solve_files(
 
 
 def _check_for_ray(paths: Sequence[Path], device: str) -> None:
-    """Refuse what a cluster cannot do, before anything is written or started."""
+    """Refuse what a cluster cannot do before anything is written or started."""
     ray_workers.import_ray()
     if Path(STANDARD_INPUT) in paths:
-        raise InputError("workers of a cluster cannot read standard input; give files or folders")
+        raise InputError("the workers of a cluster cannot read standard input; give files or folders")
     if device not in ("auto", "cpu", "cuda"):
-        raise InputError(f"--device {device} is of one machine; with --engine ray give auto, cpu or cuda")
+        raise InputError(f"--device {device} names a device of one machine; with --engine ray give auto, cpu or cuda")
 
 
 Results = Iterator[tuple[Sequence[GraphFile], Found]]
-"""Groups and what was found, in the order they are done."""
+"""Groups and what was found, in the order in which they finish."""
 
 
 @contextmanager
 def _engine(
     solver: FileSolver, engine: BatchEngine
 ) -> Iterator[tuple[int, Callable[[list[list[GraphFile]]], Results]]]:
-    """How many files make a group, and what solves groups."""
+    """The number of files per group, and the function that solves the groups."""
     from diffuco.foundation.devices import pick_device
 
     if engine is BatchEngine.LOCAL:
@@ -168,7 +168,7 @@ def _on_ray(groups: list[list[GraphFile]], solver: FileSolver, resource: str) ->
 
 
 def _groups(files: Sequence[Path], log: SolutionLog, size: int) -> list[list[GraphFile]]:
-    """What is left to do: the list cut into groups, then without what is there already."""
+    """What is left to do: the list of files is cut into groups first, then solved files are left out."""
     solved_parts: defaultdict[str, set[str]] = defaultdict(set)
     for name in log.files:
         if part := re.fullmatch(r"(.+)\[\d+\]", name):
@@ -182,7 +182,7 @@ def _groups(files: Sequence[Path], log: SolutionLog, size: int) -> list[list[Gra
 
 
 def _absolute(name: str) -> Path:
-    """Where a file is for workers in other folders; standard input stays what it is."""
+    """The path of a file for workers in other folders; standard input stays as it is."""
     return Path(name) if name == STANDARD_INPUT else Path(name).absolute()
 
 

@@ -1,4 +1,4 @@
-"""`diffuco methods`: the ways to solve."""
+"""`diffuco methods`: all ways to solve a graph."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +21,8 @@ def add_to(app: typer.Typer) -> None:
 def methods(as_json: Json = False) -> None:
     """List what --method can be.
 
-    Shows the problems each method solves and whether it is installed. A time limit is used up, stopped at unless done
-    before, or ignored by a method that cannot be cut short.
+    Shows which problems each method solves and whether it is installed. A time limit is used up ("used"), ends a method
+    that is not done earlier ("stops"), or has no effect because the method cannot be cut short ("ignored").
     """
     from diffuco.methods import all_methods
     from diffuco.problems import all_problems

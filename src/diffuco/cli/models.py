@@ -1,17 +1,18 @@
-"""`diffuco models`: the models that ship with the package, and which to choose."""
+"""`diffuco models`: the models that ship with the package, and when to choose which."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diffuco.cli.console import print_json, print_note, print_result
+from diffuco.cli.console import print_json, print_note, print_result, print_warning
 from diffuco.cli.options import Json, examples
+from diffuco.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 
-BASELINES_HELP = "List the baselines instead: models that decide in one step, to compare with."
+BASELINES_HELP = "List the baselines instead: models that decide in one step, for comparison."
 
 
 def add_to(app: typer.Typer) -> None:
@@ -25,26 +26,40 @@ def models(
 ) -> None:
     """List the models that ship with diffuco.
 
-    Shows what each was trained on, how good it is and when to choose it. Gaps are to optimal or best known solutions,
-    on graphs that the model has not seen, as a mean over the samples and of the best of them.
+    Shows what each model was trained on, how good it is and when to choose it. Gaps are to optimal or best known
+    solutions of graphs that the model has not seen: the mean over all samples, and that of the best samples.
     """
     from diffuco.foundation.wording import counted
-    from diffuco.pretrained import FIND_BASELINES, list_models, load_model
+    from diffuco.pretrained import FIND_BASELINES, list_models
 
     shipped = list_models()
-    cards = [card for card in shipped if bool(card["baseline"]) == baselines]
-    for card in cards:
-        card["parameters"] = sum(weights.numel() for weights in load_model(card["name"]).model.parameters())
+    cards = _loadable([card for card in shipped if bool(card["baseline"]) == baselines])
     if as_json:
         print_json(cards)
     elif cards:
         print_result(_table(cards))
-        if len(shipped) > len(cards) and not baselines:
-            print_note(f"--baselines lists {counted(len(shipped) - len(cards), 'model')} more, to compare with")
+        num_baselines = sum(bool(card["baseline"]) for card in shipped)
+        if num_baselines and not baselines:
+            print_note(f"--baselines lists {counted(num_baselines, 'model')} more, for comparison")
     elif baselines:
         print_result(f"no baselines here; {FIND_BASELINES}")
     else:
         print_result("no models are shipped; train one with `diffuco train`")
+
+
+def _loadable(cards: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The cards with the number of parameters; a model that cannot be loaded is reported and left out."""
+    from diffuco.pretrained import load_model
+
+    loadable = []
+    for card in cards:
+        try:
+            model = load_model(card["name"]).model
+        except InputError as error:
+            print_warning(f"skipped {error}")
+        else:
+            loadable.append(card | {"parameters": sum(weights.numel() for weights in model.parameters())})
+    return loadable
 
 
 def _table(cards: list[dict[str, Any]]) -> "Table":

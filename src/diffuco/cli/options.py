@@ -10,7 +10,7 @@ from diffuco.foundation.errors import InputError
 
 
 class DecodeName(StrEnum):
-    """How samples become solutions; a copy of `solver.Decode` that does not import torch."""
+    """How samples become solutions: a copy of `Decode` that does not import torch."""
 
     NONE = "none"
     CE = "ce"
@@ -18,7 +18,7 @@ class DecodeName(StrEnum):
 
 
 class BatchEngine(StrEnum):
-    """Where the graphs of a long solve are solved."""
+    """Where many files are solved."""
 
     LOCAL = "local"
     RAY = "ray"
@@ -27,22 +27,22 @@ class BatchEngine(StrEnum):
 PROBLEM_HELP = "What to solve: mis, mvc, max-clique, max-cut, mds or qubo."
 Problem = Annotated[str, typer.Argument(metavar="PROBLEM", help=PROBLEM_HELP)]
 Format = Annotated[
-    str | None, typer.Option("--format", help="Format of the graph files.", show_default="told by the suffix")
+    str | None, typer.Option("--format", help="Format of the graph files.", show_default="from the suffix")
 ]
 Samples = Annotated[int | None, typer.Option(help="Solutions drawn per graph; the best is kept.", show_default="8")]
-STEP_FACTOR_HELP = "Times each diffusion step is taken; more is better and slower."
+STEP_FACTOR_HELP = "How often each diffusion step is taken; more is better and slower."
 StepFactor = Annotated[int | None, typer.Option(help=STEP_FACTOR_HELP, show_default="3")]
-DECODE_HELP = "Conditional expectation: not at all, node by node, or in tokens of nodes."
+DECODE_HELP = "Conditional expectation: none, node by node (ce), or several nodes at a time (ce-st)."
 Decode = Annotated[DecodeName | None, typer.Option(help=DECODE_HELP, show_default="ce")]
-TOKEN_HELP = "Nodes decided together by ce-st; time doubles with each."
+TOKEN_HELP = "Nodes that ce-st decides together; each one more doubles the time."
 TokenSize = Annotated[int | None, typer.Option(help=TOKEN_HELP, show_default="8")]
 REFINE_HELP = (
-    "Sweeps of annealing from every sample: a number, auto (as many as suit the graph) or none (the paper's method)."
+    "Annealing sweeps from every sample: a number, auto (as many as suit the graph) or none (the paper's method)."
 )
 Refine = Annotated[str | None, typer.Option("--refine", metavar="SWEEPS", help=REFINE_HELP, show_default="auto")]
 Split = Annotated[str, typer.Option(help="Part of the dataset: train, validation or test.")]
 Count = Annotated[
-    int | None, typer.Option(help="Number of graphs, from the first on.", show_default="all of the split")
+    int | None, typer.Option(help="Number of graphs, counted from the first.", show_default="all of the split")
 ]
 Method = Annotated[
     str | None,
@@ -51,14 +51,14 @@ Method = Annotated[
 TimeLimit = Annotated[
     float | None, typer.Option("--time-limit", help="Seconds per graph.", show_default="the method's own")
 ]
-Seed = Annotated[int, typer.Option(help="Of every random number; the same seed gives the same result.")]
+Seed = Annotated[int, typer.Option(help="Seed of all random numbers; the same seed gives the same result.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, ...")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 OutputFile = Annotated[Path | None, typer.Option("--output", help="Also write the JSON record to this file.")]
 
 
 def num_sweeps(refine: str | None) -> int | None:
-    """What `--refine` means to `solve`: None is as many as suit the graph.
+    """The value of `--refine` as `solve` takes it; None means as many sweeps as suit the graph.
 
     >>> num_sweeps("none"), num_sweeps("auto"), num_sweeps("300")
     (0, None, 300)
@@ -71,5 +71,5 @@ def num_sweeps(refine: str | None) -> int | None:
 
 
 def examples(*lines: str) -> str:
-    """Text below a command's help, one example per line; \\b keeps the lines as they are."""
+    """Text below the help of a command, one example per line; \\b keeps the line breaks."""
     return "\b\n" + "\n".join(["Examples:", *(f"  $ {line}" for line in lines)])

@@ -1,4 +1,4 @@
-"""Where `diffuco solve` puts solutions: the record and the table it prints, the names of the files it writes."""
+"""What `diffuco solve` prints and writes: the record, the table and the names of the files."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,19 +17,19 @@ MAX_LABEL_CHARACTERS = 300
 
 
 def as_record(loaded: LoadedGraph, solution: "Solution") -> dict[str, Any]:
-    """What `--json` prints: the file as the user named it, and reading it counted as loading."""
+    """What `--json` prints. The file is named as the user named it, and reading it counts as loading."""
     record = solution.to_dict() | {"file": loaded.file}
     record["seconds"] = record["seconds"] | {"load": record["seconds"]["load"] + loaded.seconds}
     return record
 
 
 def solution_paths(inputs: Inputs, output: Path) -> list[Path]:
-    """One path per graph: the file given or, of several graphs, distinct names in the folder given."""
+    """One path per graph: the given file or, for several graphs, distinct names in the given folder."""
     if inputs.is_single and not output.is_dir():
         make_folder(output.absolute().parent)
         return [output]
     if output.suffix == ".json" or output.is_file():
-        raise InputError(f"{output}: several graphs are written to a folder, not a file; give the name of a folder")
+        raise InputError(f"{output}: several solutions go into a folder, not a file; give the name of a folder")
     make_folder(output)
     paths: list[Path] = []
     for loaded in inputs.graphs:
@@ -40,7 +40,7 @@ def solution_paths(inputs: Inputs, output: Path) -> list[Path]:
 
 
 def print_solutions(records: list[dict[str, Any]], title: str, *, show_mean: bool) -> None:
-    """Print a row per graph, with the mean of the samples if asked, and the labels of a single graph's solution."""
+    """Print a row per graph, with the mean of the samples on request; for a single graph also the labels."""
     print_result(_table(records, title, len(records[0]["objectives"]) if show_mean else None))
     if len(records) == 1:
         print_result(_solution_line(records[0]))
@@ -50,9 +50,12 @@ def _table(records: list[dict[str, Any]], title: str, num_samples: int | None) -
     from rich.table import Table
 
     mean_heading = () if num_samples is None else (f"mean of {num_samples}",)
+    # A proven objective is its own bound; the column is for those that are not.
+    has_bounds = any(record["bound"] is not None and not record["optimal"] for record in records)
+    bound_heading = ("bound (gap)",) if has_bounds else ()
     table = Table(title=title, title_justify="left", title_style="bold")
     table.add_column("graph", overflow="fold")
-    for heading in ("nodes", "edges", "objective", *mean_heading, "feasible", "seconds"):
+    for heading in ("nodes", "edges", "objective", *bound_heading, *mean_heading, "feasible", "seconds"):
         table.add_column(heading, justify="right")
     for record in records:
         feasible = (
@@ -64,10 +67,25 @@ def _table(records: list[dict[str, Any]], title: str, num_samples: int | None) -
         table.add_row(
             record["file"],
             *(str(record[name]) for name in ("nodes", "edges", "objective")),
+            *([_bound(record)] if has_bounds else []),
             *([] if num_samples is None else [mean]),
             *(feasible, f"{sum(record['seconds'].values()):.2f}"),
         )
     return table
+
+
+def _bound(record: dict[str, Any]) -> str:
+    """The bound, and how much better than the objective a solution could still be, as a share of the objective.
+
+    >>> _bound({"objective": 20, "bound": 21.0}), _bound({"objective": 0, "bound": 1}), _bound({"bound": None})
+    ('21 (5.0 %)', '1', '')
+    """
+    if record["bound"] is None:
+        return ""
+    text = f"{record['bound']:.6g}"
+    if not record["objective"]:
+        return text
+    return f"{text} ({100 * abs(record['bound'] - record['objective']) / abs(record['objective']):.1f} %)"
 
 
 def _solution_line(record: dict[str, Any]) -> str:
@@ -81,5 +99,5 @@ def _solution_line(record: dict[str, Any]) -> str:
             break
         shown.append(text)
     rest = len(labels) - len(shown)
-    more = f" ... and {rest} more (--output FILE or --json gives all)" if rest else ""
+    more = f" ... and {rest} more (all of them with --output FILE or --json)" if rest else ""
     return f"{counted(len(labels), 'node')}: {' '.join(shown)}{more}"

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from diffuco.evaluation.reference_store import Reference
 
-TIME_LIMIT_HELP = "Seconds a graph; those not proven in less time before are tried again."
-STORE_HELP = "Folder whose file DATASET-PROBLEM.csv the results are added to."
+TIME_LIMIT_HELP = "Seconds per graph; graphs that were not proven in less time are tried again."
+STORE_HELP = "Folder of the file DATASET-PROBLEM.csv to which the results are added."
 
 
 def add_to(app: typer.Typer) -> None:
@@ -41,16 +41,16 @@ def reference(
 ) -> None:
     """Find the optima of a dataset's test graphs.
 
-    Takes what ships with diffuco and what earlier runs have found, and solves the rest. Every result is kept at once:
-    a run that was stopped is continued by the same command. What no exact solver closes in half of the time is left to
-    heuristics and marked as not proven, with the best bound; large cuts are annealed from several seeds. Results of mvc
-    are kept as those of mis, which they follow from.
+    Takes what ships with diffuco and what earlier runs have found, and solves the rest. Every result is saved at once,
+    so the same command continues a run that was stopped. If the exact solver proves nothing in half of the time,
+    heuristics take the other half; the result is then marked as not proven and has the best bound. Large cuts are
+    annealed with several seeds. Results for mvc follow from those for mis and are kept as such.
     """
     from diffuco.evaluation.references import find_references
     from diffuco.graphs.datasets import get_dataset
 
     if time_limit <= 0:
-        raise InputError(f"--time-limit is {time_limit:g}; give the seconds for a graph, more than 0")
+        raise InputError(f"--time-limit is {time_limit:g}; give seconds per graph, more than 0")
     graphs = get_dataset(dataset).graphs("test", count, progress=shows_progress())
     if not graphs:
         raise InputError("no graphs to solve; give --count 1 or more")
@@ -91,6 +91,6 @@ def _table(record: dict[str, Any]) -> "Table":
     shown.add_row("proven optimal", f"{record['proven']} of {record['graphs']}")
     if "agreeing" in record:
         shown.add_row("runs that found the best", f"{100 * record['agreeing']:.0f} %")
-    shown.add_row("seconds to solve", f"{record['seconds']:.1f}, {record['seconds'] / record['graphs']:.3f} a graph")
+    shown.add_row("seconds to solve", f"{record['seconds']:.1f}, {record['seconds'] / record['graphs']:.3f} per graph")
     shown.add_row("solver", ", ".join(record["solvers"]))
     return shown

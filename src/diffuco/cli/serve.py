@@ -1,4 +1,4 @@
-"""`diffuco serve`: a page to watch the diffusion, and an HTTP API."""
+"""`diffuco serve`: a page on which to watch the diffusion, and an HTTP API."""
 
 import os
 import socket
@@ -14,15 +14,15 @@ from diffuco.foundation.errors import InputError
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 Model = Annotated[
     list[str] | None,
-    typer.Option("--model", metavar="PATH", help="A model beside the shipped ones; may be given again."),
+    typer.Option("--model", metavar="PATH", help="A model of your own beside the shipped ones; may be repeated."),
 ]
-Host = Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 lets others reach it.")]
+Host = Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 lets other machines reach it.")]
 Port = Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)]
-MaxNodes = Annotated[int, typer.Option(help="Largest graph that is accepted.", min=1)]
-MaxSamples = Annotated[int, typer.Option(help="Samples that a request may ask for.", min=1)]
-MaxWaiting = Annotated[int, typer.Option(help="Requests that may wait; more are answered with 429.", min=1)]
+MaxNodes = Annotated[int, typer.Option(help="Most nodes of a graph.", min=1)]
+MaxSamples = Annotated[int, typer.Option(help="Most samples that a request may ask for.", min=1)]
+MaxWaiting = Annotated[int, typer.Option(help="Most requests that may wait; further ones get status 429.", min=1)]
 MaxBody = Annotated[int, typer.Option(help="Largest request, in MiB.", min=1)]
-MaxSeconds = Annotated[float, typer.Option(help="Time a request may take, waiting included.", min=0.1)]
+MaxSeconds = Annotated[float, typer.Option(help="Most seconds a request may take, including its wait.", min=0.1)]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -50,9 +50,8 @@ def serve(
 ) -> None:
     """Watch and solve in the browser, or over HTTP.
 
-    Serves a page on which the reverse diffusion can be watched, and an API to solve graphs. Only this machine can reach
-    it unless --host says otherwise. There is no login: before it is opened to others, put it behind something that has
-    one.
+    Serves a page on which to watch the reverse diffusion, and an API to solve graphs. Only this machine can reach it
+    unless --host says otherwise. There is no login: before you open it to others, put it behind a server that has one.
     """
     try:
         import uvicorn
@@ -78,14 +77,14 @@ def serve(
     print_result(f"diffuco is at http://{shown}:{listener.getsockname()[1]} (stop with Ctrl+C)")
     sys.stdout.flush()
     if host not in LOOPBACK:
-        print_note("others can reach this address, and there is no login")
+        print_note("other machines can reach this address, and there is no login")
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)
     with listener:
         uvicorn.Server(config).run([listener])
 
 
 def _leave_a_core() -> None:
-    """Compute on all cores but one, which reads and answers: threads that share a core stall all others of a batch."""
+    """Keep one core free to read and answer requests: compute threads that share a core slow down the whole batch."""
     import torch
 
     from diffuco.graphs.datasets import available_cores
@@ -95,9 +94,9 @@ def _leave_a_core() -> None:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """A socket on this address, so that a port that is taken is told before anything else."""
+    """Open the socket first, so that a port in use is reported before anything else."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
-        raise InputError(f"cannot listen on {host} port {port} ({error.strerror or error}); try another") from None
+        raise InputError(f"cannot listen on {host} port {port} ({error.strerror or error}); try another port") from None

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 EXIT_BAD_INPUT = 2
 OUTPUT_HELP = (
-    "Write the solution to this file, as JSON if it ends in .json; of several graphs, one each in this folder, or all "
-    "in a file that ends in .jsonl or .parquet. Such a file is continued where a run was stopped."
+    "Write the solution to this file, as JSON if it ends in .json. For several graphs, a folder with one file each, or "
+    "one .jsonl or .parquet file; the same command then continues a stopped run."
 )
-METHOD_HELP = "How to solve: what `diffuco methods` lists. Options of models ask for the method diffuco."
-START_HELP = "A solution of your own, as --output writes it; annealing goes on from it, and the answer is never worse."
-ENGINE_HELP = "Where to solve: here, or on the workers of a Ray cluster, with --output to a .jsonl or .parquet file."
+METHOD_HELP = "A name that `diffuco methods` lists. Options of models choose the method diffuco."
+START_HELP = "A solution of your own, as --output writes it. Annealing continues from it; the answer is never worse."
+ENGINE_HELP = "Where to solve: on this machine, or on a Ray cluster, with --output to a .jsonl or .parquet file."
 
 
 def add_to(app: typer.Typer) -> None:
@@ -46,11 +46,15 @@ def add_to(app: typer.Typer) -> None:
 
 def solve(
     problem: options.Problem,
-    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Graph files, folders of them, or -.")],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE", help="Graph files, folders of them, or - for standard input.")
+    ],
     file_format: options.Format = None,
     method: Annotated[str, typer.Option(help=METHOD_HELP)] = "auto",
     time_limit: options.TimeLimit = None,
-    model: Annotated[str | None, typer.Option(help="Shipped model or path.", show_default="by the graph")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Shipped model or path.", show_default="the one that suits the graph")
+    ] = None,
     samples: options.Samples = None,
     step_factor: options.StepFactor = None,
     decode: options.Decode = None,
@@ -58,7 +62,7 @@ def solve(
     refine: options.Refine = None,
     start: Annotated[Path | None, typer.Option(help=START_HELP)] = None,
     output: Annotated[Path | None, typer.Option(help=OUTPUT_HELP)] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the solved graph: a .png, .pdf or .svg file.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the solved graph to a .png, .pdf or .svg file.")] = None,
     seed: options.Seed = 0,
     device: options.Device = "auto",
     as_json: options.Json = False,
@@ -66,11 +70,11 @@ def solve(
 ) -> None:
     """Find a good solution of each graph.
 
-    The method auto proves the optimum of a small graph where that takes a second. Otherwise it anneals or, where that
-    pays, samples and refines with a trained model. --model and the other options of models ask for the samples of a
-    model, of which the best is kept. Node weights in a file are weights of the set, edge weights those of the cut or
-    QUBO; a problem says which it ignores. Every answer is checked independently of what found it; it is optimal only
-    where that is said.
+    The method auto proves the optimum of a small graph if that takes at most a second. Otherwise it anneals or, where
+    that pays, draws samples of a trained model and refines them. --model and the other options of models draw samples
+    of a model and keep the best. Node weights in a file are weights of the set; edge weights are weights of the cut or
+    QUBO. A warning names weights that the problem ignores. Every answer is checked independently of what found it. It
+    is optimal only if the output says so.
     """
     if refine == "auto" and method not in ("auto", "diffuco"):
         raise InputError(f"refine is for models and excludes the method {method}; give one of the two")
@@ -86,7 +90,7 @@ def solve(
         "seed": seed,
         "device": device,
     }
-    # Refuses what cannot be meant before any file is read; which devices a cluster has, this machine does not know.
+    # Refuse bad options before any file is read. This machine does not know which devices a cluster has.
     diffuco.solve([], problem, **settings | ({"device": "cpu"} if engine is options.BatchEngine.RAY else {}))
     if engine is options.BatchEngine.RAY or _is_log(output):
         solver = FileSolver(problem, settings, file_format)
@@ -95,7 +99,7 @@ def solve(
         raise typer.Exit(EXIT_BAD_INPUT if num_bad else 0)
     inputs = load_inputs(files, file_format, problem)
     if inputs.graphs:
-        # Whatever would make writing fail is found before the work, not after it.
+        # Find out whether the files can be written before the work, not after it.
         _check_single(inputs, plot, start)
         paths = solution_paths(inputs, output) if output else []
         solutions = _solve(problem, inputs, settings | {"start": start and [start]})
@@ -112,7 +116,7 @@ def solve(
 
 
 def _solve(problem: str, inputs: Inputs, settings: dict[str, Any]) -> list["Solution"]:
-    """Solve all graphs, with progress, and say how each was solved and why."""
+    """Solve all graphs with a progress bar, and say how each was solved and why."""
     graphs = [loaded.graph for loaded in inputs.graphs]
     with progress_bar() as bar:
         task = bar.add_task("solving", total=len(graphs), visible=not inputs.is_single)
@@ -130,7 +134,7 @@ def _is_log(output: Path | None) -> bool:
 
 
 def _log_path(output: Path | None, plot: Path | None, start: Path | None) -> Path:
-    """Where many solutions go; what does not go together is refused."""
+    """The file for many solutions; options that exclude each other are refused."""
     if output is None or not _is_log(output):
         raise InputError("--engine ray writes all solutions to one file; give --output FILE.jsonl or FILE.parquet")
     for option, given in (("--plot", plot), ("--start", start)):
@@ -153,7 +157,7 @@ def _title(problem: str, records: list[dict[str, Any]]) -> str:
 def _check_single(inputs: Inputs, plot: Path | None, start: Path | None) -> None:
     for option, given in (("--plot", plot), ("--start", start)):
         if given is not None and len(inputs.graphs) > 1:
-            raise InputError(f"{option} is for one graph, here are {len(inputs.graphs)}; give one file")
+            raise InputError(f"{option} is for one graph, but there are {len(inputs.graphs)}; give one file")
     if plot is not None:
         from diffuco.plotting import check_plot_path
 

@@ -50,21 +50,22 @@ def train(
     ] = None,
     graphs: Annotated[
         Path | None,
-        typer.Option(help="Train on the graphs of this folder or file instead, by a recipe that fits them."),
+        typer.Option(help="Train on the graphs of this folder or file, with a recipe that suits them."),
     ] = None,
-    problem: Annotated[str | None, typer.Option(help="What to solve on --graphs.")] = None,
+    problem: Annotated[str | None, typer.Option(help="Problem to solve on --graphs.")] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder of the run.", show_default="runs/RECIPE or runs/PROBLEM-FOLDER")
+        Path | None, typer.Option(help="Folder for the run.", show_default="runs/RECIPE or runs/PROBLEM-FOLDER")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in the folder.")] = False,
     max_minutes: Annotated[
         float | None, typer.Option(help="Stop after this time; --resume continues.", show_default="none")
     ] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a value of the recipe.")
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the recipe.")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="Seed of parameters, data order and samples.", show_default="0")
+        int | None,
+        typer.Option(help="Seed of the parameters, the order of the data and the samples.", show_default="0"),
     ] = None,
     device: options.Device = "auto",
     as_json: options.Json = False,
@@ -74,8 +75,8 @@ def train(
 ) -> None:
     """Train a model by a recipe, or on your own graphs.
 
-    A tenth of your own graphs is held back for `diffuco evaluate --graphs FOLDER`, a tenth for validation. The run's
-    folder gets best.safetensors and last.safetensors, which --model takes, and what --resume needs.
+    A tenth of your own graphs is held back for `diffuco evaluate --graphs FOLDER`, and a tenth for validation. The
+    folder of the run gets best.safetensors and last.safetensors, which --model accepts, and what --resume needs.
     """
     from diffuco.training.config import with_settings
     from diffuco.training.distributed import leads
@@ -130,7 +131,7 @@ def _check_choice(recipe: str | None, graphs: Path | None, problem: str | None) 
 
 
 def _fitted(graphs: "Collection", problem: str, resumed: Path | None, device: str, *, speaks: bool) -> "TrainConfig":
-    """The recipe that a run was started with, or one chosen now."""
+    """The recipe that the resumed run was started with, or a new one that suits the graphs."""
     from diffuco.foundation.devices import pick_device
     from diffuco.problems import check_weights, get_problem
     from diffuco.training.fitting import fit_recipe
@@ -147,7 +148,7 @@ def _fitted(graphs: "Collection", problem: str, resumed: Path | None, device: st
 
 
 def _announcement(graphs: "Collection", fit: "Fit", device: str) -> str:
-    """What was read and what was picked, for people."""
+    """What was read and what was chosen, for people."""
     config = fit.config
     num_validated, num_held_back = (len(graphs.graphs(split)) for split in ("validation", "test"))
     left_out = "".join(

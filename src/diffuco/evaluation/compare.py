@@ -1,4 +1,4 @@
-"""Gap against time: several methods on the same graphs, each given the same seconds (`diffuco compare`)."""
+"""Gap against time: several methods on the same graphs with the same time (`diffuco compare`)."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from diffuco.methods.model import kept_energy
 from diffuco.problems import Problem, check_weights, get_problem
 
 TOLERANCE = 1e-5
-"""Share of a reference by which single precision may make an energy that equals it look worse."""
+"""Relative tolerance of a tie with the reference: single precision may make an equal energy look worse."""
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,13 @@ class Run:
 
     method: str
     budget_s: float | None
-    """Seconds per graph it was given; None for a method that takes no notice of time."""
+    """Seconds per graph that it was given; None for a method that ignores time."""
     seconds: float
-    """Seconds per graph it took, over the whole set: a batch counts as the share of each of its graphs."""
+    """Seconds per graph that it took: the time of the whole set over the number of graphs."""
     energies: NDArray[np.float64]
-    """[G] of its solutions."""
+    """[G] energies of its solutions."""
     objectives: NDArray[np.float64]
-    """[G]"""
+    """[G] objectives of its solutions."""
 
 
 def compare(
@@ -70,10 +70,11 @@ def compare(
 def _warm_ups(
     graphs: Sequence[Graph], budgets: Sequence[float | None], device: torch.device
 ) -> list[tuple[Sequence[Graph], float | None]]:
-    """What to solve before the clock runs: what the first call compiles or loads is not part of solving.
+    """What to solve before the clock starts, so that compiling and loading are not measured.
 
-    The largest graph decides on the kernels; on a GPU the shape of the batch does too, and the number of samples. That
-    depends on the budget and on the time of the first sample, so it is what it will be only once the first is compiled.
+    The largest graph decides which kernels are compiled. On a GPU the shape of the batch and the number of samples do
+    too. The number of samples depends on the budget and on the time of the first sample, which is right only once its
+    kernels are compiled. So the smallest budget runs twice.
     """
     if device.type == "cuda":
         return [(graphs, budget_s) for budget_s in (budgets[0], *budgets)]
@@ -81,13 +82,13 @@ def _warm_ups(
 
 
 def best_known(runs: Sequence[Run]) -> NDArray[np.float64]:
-    """The lowest energy that any method found on each graph: a reference where there is no other. [G]."""
+    """The lowest energy that any method found on each graph: the reference if there is no other. [G]."""
     lowest: NDArray[np.float64] = np.min([run.energies for run in runs], axis=0)
     return lowest
 
 
 def summary(run: Run, optima: NDArray[np.float64]) -> dict[str, float | str | None]:
-    """A run as a line of a table; `optima` are optimal or best known energies. [G]."""
+    """A run as a row of a table; `optima` are optimal or best known energies. [G]."""
     gap = metrics.mean_with_error(metrics.relative_error(run.energies[:, None], optima))
     return {
         "method": run.method,

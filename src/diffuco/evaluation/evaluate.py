@@ -1,7 +1,7 @@
 """How good a model or another method is on a set of graphs: means, the best samples, and the gap to a reference.
 
-Samples are scored by their energy with the problem's sign, which is the objective of a feasible solution and is worse
-than it where constraints are violated, so that infeasible samples can only lose (App. C.1).
+Samples are scored by their energy with the problem's sign. This is the objective of a feasible solution. Violated
+constraints make it worse, so that infeasible samples can only lose (App. C.1).
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ from diffuco.problems import Problem, check_weights, get_problem
 from diffuco.solution.result import Solution
 
 NUM_WARM_UP = 16
-"""Graphs solved on a GPU before the clock starts, as the first call of a kernel compiles it."""
+"""Graphs solved on a GPU before the clock starts, because the first call of a kernel compiles it."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What was measured, how, and on what: everything that a result has to state."""
+    """What was measured, how and on what: everything that a result must state."""
 
     solver: dict[str, Any]
     """The model and its settings, or the method and its time limit."""
@@ -100,10 +100,10 @@ def evaluate(
 ) -> Measurement:
     """Solve graphs with a model or a method and measure it; `references` are their optimal or best known objectives.
 
-    Gaps are positive where the reference is better, negative where it was beaten, which a proven one cannot be. Unlike
-    in `solve`, the samples of a model are not refined unless told so: it is the model that is measured. A method's
-    answer is one sample, whatever it tried on the way. `parts` names the part that each graph belongs to, such as
-    its family; gaps are then told by part as well.
+    A gap is positive if the reference is better and negative if the reference was beaten; a proven one cannot be.
+    Unlike in `solve`, samples are not refined unless `refine` says so, because the model itself is measured. The answer
+    of a method counts as one sample, whatever it tried on the way. `parts` names the part that each graph belongs to,
+    such as its family; gaps are then reported by part as well.
 
     >>> path = Graph.from_edges([(0, 1), (1, 2)])
     >>> measured = evaluate([path], "mis", method="greedy", references=[2])
@@ -126,7 +126,7 @@ def evaluate(
     else:
         assert model is not None
         if time_limit_s is not None:
-            raise InputError("the samples of a model are measured without a time limit; evaluate the method diffuco")
+            raise InputError("samples of a model are measured without a time limit; use the method diffuco to set one")
         options = SampleOptions(samples, step_factor, decode, token_size, refine)
         loaded = model if isinstance(model, Checkpoint) else load_model(model)
         known = get_problem(problem or loaded.problem)
@@ -163,7 +163,7 @@ def measure(
     references: Sequence[float] | None = None,
     parts: Sequence[str] | None = None,
 ) -> Measurement:
-    """Means, time and gaps of solutions and of the energies they are scored by, [graphs, samples]."""
+    """Means, time and gaps of solutions. `energies` are their scores, [graphs, samples]."""
     problem = solutions[0].problem
     means = metrics.mean_with_error(problem.sign * energies.mean(axis=1))
     return Measurement(

@@ -1,6 +1,6 @@
 """The paper's measures: relative error, best relative error and AR* (App. C.1), their means, and n_Query (App. B.5).
 
-Arrays are [graphs, samples] of energies, so that lower is better; references are [graphs].
+Energies are arrays [graphs, samples], and lower is better; references are [graphs].
 """
 
 import math
@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def relative_error(energies: ArrayLike, reference: ArrayLike) -> NDArray[np.float64]:
-    """(mean over samples - E_ref) / |E_ref| of every graph, where 0 of 0 is no error. [G, S], [G] -> [G].
+    """(mean over samples - E_ref) / |E_ref| of every graph, and 0 if both are 0. [G, S], [G] -> [G].
 
-    The paper's |E_opt - mean| / |E_opt| wherever the reference is optimal. One that is only the best known can be
-    beaten, and then the error is negative.
+    If the reference is optimal, this is the paper's |E_opt - mean| / |E_opt|. A reference that is only the best known
+    can be beaten, and then the error is negative.
 
     >>> relative_error([[-18, -20], [-10, -10], [-6, -6]], [-20, -10, -5]).tolist()
     [0.05, 0.0, -0.2]
@@ -47,7 +47,7 @@ Part = TypeVar("Part", bound=Hashable)
 
 
 class Mean(NamedTuple):
-    """A mean with its standard error, which is unknown and NaN where there is one value."""
+    """A mean with its standard error, which is NaN (unknown) if there is only one value."""
 
     mean: float
     standard_error: float
@@ -81,8 +81,9 @@ def mean_by(values: ArrayLike, parts: Sequence[Part]) -> dict[Part, Mean]:
 def n_query(training_s: float, solving_s: float, other_s: float) -> float:
     """Graphs after which training has paid off: the smallest n with training + n * solving < n * other.
 
-    Seconds are those of one training, and of one graph with the model and with another solver that is as good. The
-    paper prints the right-hand side without n, but can only mean this. Infinite if the other solver is no slower.
+    `training_s` is the time of one training. `solving_s` and `other_s` are the times per graph of the model and of
+    another solver that is as good. The paper prints the right-hand side without n, but can only mean this. The result
+    is infinite if the other solver is not slower.
 
     >>> n_query(training_s=3600, solving_s=0.5, other_s=2.5)
     1801

@@ -1,8 +1,8 @@
 """The reference of one graph: which solvers look for its objective and its bound, and how they share the time.
 
-Exact solvers come first. What they leave open is given to heuristics, and a heuristic's solution that meets the bound
-is proven by it. Maximum cuts of more than a few nodes have no exact solver worth the time: several annealing runs
-have to agree instead, and a semidefinite relaxation bounds what they may have missed.
+Exact solvers come first. Heuristics take what they leave open; a heuristic solution that meets the bound is proven by
+it. No exact solver is worth the time for maximum cuts of more than a few nodes. Instead, several annealing runs must
+agree, and a semidefinite relaxation bounds what they may have missed.
 """
 
 import math
@@ -23,22 +23,22 @@ from diffuco.methods.sdp import upper_bound
 from diffuco.problems import MaximumClique, MaximumCut, MinimumDominatingSet, Problem, get_problem
 
 WORKERS = 8
-"""Threads of CP-SAT for one graph, also on fewer cores: each searches in its own way, and one of them is fast."""
+"""Threads of CP-SAT per graph, even on fewer cores: each searches in its own way, and one of them is fast."""
 EXACT_CUT_NODES = 50
-"""CP-SAT cannot prove a maximum cut of larger graphs, and what it finds there is no reference."""
+"""CP-SAT cannot prove maximum cuts of larger graphs, and what it finds there is too weak as a reference."""
 CP_SAT_DOMINATION_NODES = 500
-"""Between BA-small, all of which CP-SAT proves, and BA-large, of which HiGHS proved graphs that CP-SAT left open."""
+"""Graphs of BA-small are below; CP-SAT proves all of them. On BA-large, HiGHS proved some that CP-SAT left open."""
 HEURISTICS = ("kamis", "anneal")
-"""Methods for what the exact solver leaves open; one that is not installed or not for the problem is left out."""
+"""Methods for what the exact solver leaves open. Those not installed or not made for the problem are left out."""
 NUM_CUT_RUNS = 5
 PACKAGES = {"cp-sat": "ortools", "highs": "scipy", "kamis": "chszlablib"}
-"""Whose version is kept with a reference; other solvers are our own."""
+"""Packages whose version is kept with a reference; other solvers are our own."""
 ROUNDING = 1e-6
 """A bound this close above or below a whole number is taken as that number."""
 
 
 def solve_reference(problem: str | Problem, graph: Graph, time_limit_s: float) -> Reference:
-    """The best that can be said about a graph in the time given; the one place that chooses solvers.
+    """The best reference that can be found in the given time; the only place that chooses solvers.
 
     >>> solve_reference("max-clique", Graph.from_edges([(0, 1), (0, 2), (1, 2)]), 1.0)[:4]
     (3.0, 3.0, True, 'clique-search')
@@ -54,7 +54,7 @@ def solve_reference(problem: str | Problem, graph: Graph, time_limit_s: float) -
 
 
 def best_of(problem: str | Problem, earlier: Reference, later: Reference) -> Reference:
-    """The better objective and the tighter bound of two references for one graph; a proof comes first."""
+    """The better objective and the tighter bound of two references for one graph; of two equal ones, the proven one."""
     sign = get_problem(problem).sign
     better = min(later, earlier, key=lambda known: (sign * known.objective, not known.proven))
     bound = sign * max(sign * earlier.bound, sign * later.bound)
@@ -64,7 +64,7 @@ def best_of(problem: str | Problem, earlier: Reference, later: Reference) -> Ref
 
 
 def _exact_then_heuristics(problem: Problem, graph: Graph, time_limit_s: float) -> Reference:
-    """An exact solver for half of the time; the other half is for the heuristics, if it proves nothing."""
+    """Run an exact solver for half of the time and, if it proves nothing, heuristics for the other half."""
     deadline = Deadline.after(time_limit_s)
     # HiGHS proves large dominating sets that CP-SAT leaves open.
     is_large = isinstance(problem, MinimumDominatingSet) and graph.num_nodes > CP_SAT_DOMINATION_NODES
@@ -97,7 +97,7 @@ def _exact(solver: ExactMethod, problem: Problem, graph: Graph, time_limit_s: fl
 
 
 def _annealed_cut(problem: Problem, graph: Graph, time_limit_s: float) -> Reference:
-    """Annealing runs that share the time, and the bound of the relaxation, which takes a second or two on top."""
+    """Annealing runs that share the time, and the bound of the relaxation, which takes another second or two."""
     deadline = Deadline.after(time_limit_s)
     runs = [
         _searched("anneal", problem, graph, time_limit_s / NUM_CUT_RUNS, seed).objective for seed in range(NUM_CUT_RUNS)
@@ -117,7 +117,7 @@ def _annealed_cut(problem: Problem, graph: Graph, time_limit_s: float) -> Refere
 
 
 def _searched(method: str, problem: Problem, graph: Graph, time_limit_s: float, seed: int = 0) -> Reference:
-    """What a heuristic finds, which bounds nothing."""
+    """What a heuristic finds; it gives no bound."""
     (found,) = get_method(method).solve(problem, [graph], Settings(seed, time_limit_s=time_limit_s))
     return Reference(
         objective=found.objective,
@@ -131,7 +131,7 @@ def _searched(method: str, problem: Problem, graph: Graph, time_limit_s: float, 
 
 
 def _whole(problem: Problem, graph: Graph, known: Reference) -> Reference:
-    """The bound rounded to what an objective can be, where all of them are whole numbers."""
+    """The reference with its bound rounded to a whole number, if all objectives are whole numbers."""
     edges = graph.edge_weights if problem.uses_edge_weights else None
     nodes = graph.node_weights if problem.uses_node_weights else None
     is_whole = all(weights is None or not (weights % 1).any() for weights in (edges, nodes))
@@ -144,5 +144,5 @@ def _whole(problem: Problem, graph: Graph, known: Reference) -> Reference:
 def _version(solver: str) -> str:
     try:
         return metadata.version(PACKAGES[solver]) if solver in PACKAGES else __version__
-    except metadata.PackageNotFoundError:  # KaMIS as a program
+    except metadata.PackageNotFoundError:  # KaMIS is installed as a program
         return "unknown"

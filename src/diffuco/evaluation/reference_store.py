@@ -1,7 +1,7 @@
 """Files of references: what is known about the optima of a dataset's test graphs, one CSV file per problem.
 
-`FOLDER` holds those that ship with the package. A row is a graph, named by its place in the test set and by the
-beginning of its digest, so that a reference is found whatever the graph is called and never used for another graph.
+`FOLDER` holds those that ship with the package. A row is a graph, given by its place in the test set and the beginning
+of its digest. So a reference is found whatever the graph is called, and is never used for another graph.
 """
 
 import csv
@@ -15,7 +15,7 @@ from diffuco.foundation.files import replacing
 
 FOLDER = Path(__file__).parent / "reference_data"
 KEY_LENGTH = 16
-"""Hexadecimal digits of a digest that are kept: two of a million graphs share them once in 30 million tries."""
+"""Hexadecimal digits of a digest that are kept: among a million graphs, two share them once in 30 million tries."""
 COLUMNS = (
     *("graph", "digest", "objective", "bound", "proven", "solver", "version", "time_limit_s", "seconds"),
     *("runs", "agreeing"),
@@ -34,18 +34,18 @@ class Reference(NamedTuple):
     version: str
     time_limit_s: float
     seconds: float
-    """What the solver took, where it ran."""
+    """Time of the solver, on the machine where it ran."""
     runs: int = 1
-    """Independent runs of a heuristic, each with a seed of its own."""
+    """Independent runs of a heuristic, each with its own seed."""
     agreeing: int = 1
-    """How many of them found this objective: the evidence for one that is not proven."""
+    """How many of them found this objective, which is the evidence if it is not proven."""
 
 
 class Row(NamedTuple):
     """One line of a file."""
 
     place: int
-    """Of the graph in the test set, from 0."""
+    """Position of the graph in the test set, from 0."""
     key: str
     reference: Reference
 
@@ -62,12 +62,12 @@ def packaged_references(problem: str) -> dict[str, Reference]:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The rows of a file, none if it is not there; a damaged file is an `InputError` that names the line."""
+    """The rows of a file, none if it does not exist; a damaged file raises `InputError`, which names the line."""
     try:
         with path.open(newline="", encoding="utf-8") as file:
             lines = csv.reader(file)
             if tuple(next(lines, ())) != COLUMNS:
-                raise InputError(f"{path}: not a file of references; the first line has to be {','.join(COLUMNS)}")
+                raise InputError(f"{path}: not a file of references; the first line must be {','.join(COLUMNS)}")
             return [_row(path, lines.line_num, cells) for cells in lines]
     except FileNotFoundError:
         return []
@@ -76,7 +76,7 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def write_rows(path: Path, rows: Iterable[Row]) -> None:
-    """Write a file, whole or not at all, in the order of the test set."""
+    """Write a file in the order of the test set, completely or not at all."""
     try:
         with replacing(path) as out:
             out.write((",".join(COLUMNS) + "\n").encode())

@@ -1,7 +1,7 @@
-"""Optimal or best known objectives of many graphs to compare with, taken from where they are cheapest.
+"""Optimal or best known objectives of many graphs, from wherever they are cheapest.
 
 `find_references` looks into the files that ship with the package, then into the user's cache, and solves what is in
-neither. Each result is written when found, so that a killed run goes on where it stopped.
+neither. Each result is written as soon as it is found, so that a killed run can be continued.
 """
 
 import json
@@ -34,7 +34,7 @@ from diffuco.problems import (
 
 DEFAULT_TIME_LIMIT_S = 60.0
 DEFAULT_CUT_LIMIT_S = 10.0
-"""Cuts are annealed for all of their time, where other problems are often proven early."""
+"""Cuts use all of their time, because they are annealed; other problems are often proven early."""
 
 _log = logging.getLogger(__name__)
 
@@ -49,13 +49,13 @@ def find_references(
 ) -> list[Reference]:
     """What is known about every graph, found on disk or solved now; a `GraphWarning` says how many are not proven.
 
-    Without a time limit, whatever is known is taken, and the rest is given a minute a graph, or ten seconds for cuts.
-    With one, also those are solved again that are not proven and were given less time before. `store` is the folder of
-    `reference_store` files to extend with the results; the graphs then are those of a test set from the first on.
+    Without a time limit, every known reference is taken, and the rest get a minute per graph, or ten seconds for cuts.
+    With one, unproven references that were given less time before are solved again. `store` is a folder of
+    `reference_store` files to which the results are added; the graphs must then be the first ones of a test set.
     """
     known_problem = get_problem(problem)
     if isinstance(known_problem, MinimumVertexCover):
-        # The nodes outside of an independent set cover all edges, so one search gives both optima.
+        # The nodes outside an independent set cover all edges, so one search gives both optima.
         found = find_references(
             MaximumIndependentSet(), graphs, time_limit_s=time_limit_s, store=store, progress=progress
         )
@@ -78,7 +78,7 @@ def find_references(
 
 
 def stored_references(problem: str | Problem, graphs: Sequence[Graph]) -> list[Reference | None]:
-    """What is known about every graph without solving any; None where that is nothing."""
+    """What is known about every graph without solving any; None if nothing is known."""
     known_problem = get_problem(problem)
     if isinstance(known_problem, MinimumVertexCover):
         found = stored_references(MaximumIndependentSet(), graphs)
@@ -99,11 +99,11 @@ def complement(reference: Reference, graph: Graph) -> Reference:
 
 
 class _KnownReferences:
-    """What is known about some graphs, gathered from everywhere; what is added, by any thread, is kept on disk."""
+    """What is known about some graphs, from all sources. Additions, from any thread, are kept on disk."""
 
     def __init__(self, problem: Problem, graphs: Sequence[Graph], store: Path | None) -> None:
         self._problem = problem
-        # A problem of the user's may change its meaning and keep its name: what was found before is not trusted.
+        # A user's problem may change its meaning and keep its name, so earlier results are not trusted.
         self._is_kept = is_shipped(problem)
         self._writing = Lock()
         self._references: dict[str, Reference] = {}
@@ -155,15 +155,15 @@ def _dataset_of(graphs: Sequence[Graph]) -> str:
 
 
 def _is_open(known: Reference | None, time_limit_s: float | None) -> bool:
-    """Whether a graph has to be solved: nothing is known, or more can be learned in the time given."""
+    """Whether a graph must be solved: nothing is known, or the given time allows more than before."""
     if known is None:
         return True
     return not known.proven and time_limit_s is not None and known.time_limit_s < time_limit_s
 
 
 def _on_all_cores(problem: Problem, graphs: Sequence[Graph], work: Callable[[Graph], None], progress: bool) -> None:
-    """Work on every graph; if that fails for one, those not begun are dropped and those begun are finished."""
-    # HiGHS and annealing run on one thread a graph, CP-SAT on eight. Threads do: all of them release the GIL.
+    """Call `work` on every graph. If one fails, graphs already started are finished and the others are dropped."""
+    # HiGHS and annealing use one thread per graph, CP-SAT eight. Threads suffice, because all of them release the GIL.
     num_parallel = (
         available_cores()
         if isinstance(problem, MinimumDominatingSet | MaximumCut)
@@ -184,7 +184,7 @@ def _cache_path(problem: Problem, graph: Graph) -> Path:
 
 
 def _read(path: Path) -> Reference | None:
-    """A reference kept earlier; a missing or damaged file is as good as none, the graph is solved again."""
+    """A reference kept earlier. If the file is missing or damaged, the graph is solved again."""
     try:
         return Reference(**json.loads(path.read_text()))
     except (OSError, ValueError, TypeError):
@@ -192,7 +192,7 @@ def _read(path: Path) -> Reference | None:
 
 
 def _write(path: Path, reference: Reference) -> None:
-    """Keep a reference; a folder that cannot be written only costs the time to solve the graph again."""
+    """Keep a reference. If the folder cannot be written, the graph will only have to be solved again."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as out:

@@ -1,1 +1,1 @@
-"""diffuco inside the tools that people already use, each an optional package."""
+"""diffuco inside tools that people already use; each is an optional package."""

@@ -1,4 +1,4 @@
-"""A sampler of dimod: `DiffUCOSampler().sample(bqm, num_reads=8, seed=0)` (the extra `dwave`)."""
+"""A sampler for dimod: `DiffUCOSampler().sample(bqm, num_reads=8, seed=0)` (the extra `dwave`)."""
 
 import time
 from pathlib import Path
@@ -21,11 +21,11 @@ except ImportError as error:
 
 
 class DiffUCOSampler(Sampler):
-    """Low-energy states of any binary quadratic model.
+    """Finds low-energy states of any binary quadratic model.
 
-    With `num_reads`, that many samples of a diffusion model of QUBOs, each decoded and refined. Without, the answer of
-    `diffuco.solve`, which is proven where that takes a second. One sampler may be used again and again, and from
-    several threads.
+    With `num_reads`, it draws that many samples of a diffusion model for QUBOs, each decoded and refined. Without, it
+    returns the answer of `diffuco.solve`, which is proven if that takes at most a second. A sampler can be used many
+    times and from several threads.
 
     >>> sampler = DiffUCOSampler()
     >>> found = sampler.sample_ising({"a": 0.5}, {("a", "b"): -1}, num_reads=4, seed=0)
@@ -39,11 +39,11 @@ class DiffUCOSampler(Sampler):
         named = default_model("qubo") if model is None else model
         self._model = named if isinstance(named, Checkpoint) else load_model(named)
         self._device = device
-        solve([], "qubo", model=self._model, device=device)  # refuses what cannot work
+        solve([], "qubo", model=self._model, device=device)  # refuses what cannot work before any sampling
 
     @property
     def parameters(self) -> dict[str, list[str]]:
-        """What `sample` takes."""
+        """The parameters of `sample`."""
         return {"num_reads": [], "seed": [], "step_factor": []}
 
     @property
@@ -60,9 +60,9 @@ class DiffUCOSampler(Sampler):
         step_factor: int | None = None,
         **unknown: object,
     ) -> "dimod.SampleSet":
-        """Draw `num_reads` samples, or solve; without a seed, differently at every call.
+        """Draw `num_reads` samples, or solve. Without a seed, every call may give another result.
 
-        `info` of the result holds what found it (`found_by`), the seed and `timing` in nanoseconds.
+        `info` of the result says what found it (`found_by`) and holds the seed and the `timing` in nanoseconds.
         """
         self.remove_unknown_kwargs(**unknown)
         started = time.perf_counter_ns()
@@ -95,7 +95,7 @@ class DiffUCOSampler(Sampler):
 
 
 def as_qubo(bqm: "dimod.BinaryQuadraticModel") -> Graph:
-    """The model over binary variables, without its constant, as a graph whose weights are the biases.
+    """The model in binary variables, without its constant, as a graph whose weights are the biases.
 
     >>> graph = as_qubo(dimod.BinaryQuadraticModel({"a": 1.0}, {("a", "b"): -2.0}, 5.0, "BINARY"))
     >>> graph.node_weights.tolist(), graph.edge_weights.tolist(), list(graph.labels)

@@ -1,8 +1,8 @@
-"""The backend of NetworkX: `networkx.approximation.max_clique(G, backend="diffuco")` and four functions more.
+"""The backend for NetworkX: `networkx.approximation.max_clique(G, backend="diffuco")` and four more functions.
 
-NetworkX finds this module by the entry point `networkx.backends` and imports it at the first call that may use it, with
-every other function too where `diffuco` has priority; so torch waits until something is solved. Options are those of
-`networkx.config.backends.diffuco`, whose defaults are in `diffuco_networkx`.
+NetworkX finds this module by the entry point `networkx.backends` and imports it at the first call that may use it. If
+`diffuco` has priority, that can be a call of any function, so torch is imported only when something is solved. Options
+are those of `networkx.config.backends.diffuco`; their defaults are in `diffuco_networkx`.
 """
 
 import inspect
@@ -24,7 +24,7 @@ Cut = tuple[float, tuple[set[Hashable], set[Hashable]]]
 
 @dataclass(frozen=True, eq=False)
 class BackendGraph:
-    """What NetworkX hands to the functions: the graph itself, so that nothing kept here can grow stale."""
+    """What NetworkX passes to the functions. It holds the graph itself, so nothing here can become outdated."""
 
     source: Any
 
@@ -40,7 +40,7 @@ class BackendGraph:
 
 
 def convert_from_nx(graph: Any, **_: object) -> BackendGraph:
-    """Called by NetworkX before a function; which attributes are needed, the function knows itself."""
+    """Called by NetworkX before a function. The function itself knows which attributes it needs."""
     return BackendGraph(graph)
 
 
@@ -68,11 +68,11 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | 
 
 
 def should_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
-    """Whether a call that names no backend is worth it, or why not."""
+    """Whether to take a call that names no backend, or why not."""
     graph = args[0] if args else kwargs["G"]
     limit = networkx.config.backends.diffuco.max_nodes
     if len(_source(graph)) > limit:
-        return f"the graph has more than {limit} nodes, the limit networkx.config.backends.diffuco.max_nodes"
+        return f"the graph has more than {limit} nodes, the limit in networkx.config.backends.diffuco.max_nodes"
     return True
 
 
@@ -125,7 +125,7 @@ def one_exchange(
     seed: Any = None,
     weight: str | None = None,
 ) -> Cut:
-    """A heavy cut that moving any one node to the other side does not improve, and its two sides.
+    """A heavy cut and its two sides; moving any single node to the other side does not improve it.
 
     >>> networkx.approximation.one_exchange(networkx.cycle_graph(4), seed=1, backend="diffuco")[0]
     4
@@ -141,13 +141,13 @@ def one_exchange(
     sides = [exchange(graph, start) for start in starts]
     side = max(sides, key=lambda side: _cut_weight(graph, side))
     cut = {label for label, inside in zip(source, side, strict=True) if inside}
-    # Summed from the attributes, so that the cut of whole numbers is one.
+    # Summed from the attributes, so that whole weights give a whole number.
     edges = _weighted_edges(source, weight)
     return sum(value for u, v, value in edges if (u in cut) != (v in cut)), (cut, set(source) - cut)
 
 
 def exchange(graph: Graph, side: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Move the node that gains most to the other side until none gains. [num_nodes] -> [num_nodes].
+    """Move the node that gains most to the other side, until no node gains. [num_nodes] -> [num_nodes].
 
     >>> square = Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0)])
     >>> exchange(square, np.zeros(4, dtype=np.bool_)).tolist()
@@ -157,7 +157,7 @@ def exchange(graph: Graph, side: NDArray[np.bool_]) -> NDArray[np.bool_]:
     sign = np.where(side, 1.0, -1.0)
     rows = np.repeat(np.arange(graph.num_nodes), np.diff(indptr))
     gains = np.bincount(rows, weights * sign[rows] * sign[neighbors], minlength=graph.num_nodes)
-    # A gain that is only rounding would be moved back and forth for ever.
+    # A gain that is only a rounding error would move a node back and forth for ever.
     rounding = 1e-12 * np.abs(weights).sum()
     while gains[node := int(gains.argmax())] > rounding:
         near = slice(indptr[node], indptr[node + 1])
@@ -201,13 +201,13 @@ def _simple_graph(source: Any, weight: str | None = None, node_weight: str | Non
 
 
 def _node_weights(source: Any, weight: str | None) -> list[float] | None:
-    """The named attribute of every node, 1 where it is missing; None where all weigh 1."""
+    """The named attribute of every node, 1 if it is missing; None if all weights are 1."""
     weights = [] if weight is None else [float(value) for _, value in source.nodes(data=weight, default=1)]
     return weights if any(value != 1 for value in weights) else None
 
 
 def _weighted_edges(source: Any, weight: str | None) -> Iterable[tuple[Hashable, Hashable, Any]]:
-    """Edges with the named attribute, 1 where it is missing or none is named."""
+    """Edges with the named attribute, 1 if it is missing or none is named."""
     if weight is None:
         return ((u, v, 1) for u, v in source.edges())
     found: Iterable[tuple[Hashable, Hashable, Any]] = source.edges(data=weight, default=1)

@@ -1,7 +1,7 @@
-"""Work spread over a Ray cluster (extra `ray`): one worker per GPU or CPU slot; one that dies costs only what it had.
+"""Work on a Ray cluster (the extra `ray`): one worker per GPU or CPU; if one dies, only its current task is repeated.
 
-The cluster is the one that RAY_ADDRESS names, else the one that runs on this machine, else one of this machine's cores
-and GPUs that lives as long as the work. Workers join and leave as the slots of the cluster do.
+The cluster is the one that RAY_ADDRESS names, or one that runs on this machine, or a new one of this machine's cores
+and GPUs that ends with the work. Workers join and leave as the machines of the cluster do.
 """
 
 import logging
@@ -17,18 +17,18 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 MAX_DEATHS = 3
-"""Workers that a task may cost before it is split or given up."""
+"""Workers that may die of a task before it is split or given up."""
 
 
 class Death(NamedTuple):
-    """What stands in place of a result where workers died of the task, again and again."""
+    """Takes the place of a result if the task killed its workers again and again."""
 
     reason: str
 
 
 @contextmanager
 def cluster() -> Iterator[None]:
-    """Be connected to a Ray cluster, which is started if there is none; one that was connected to before stays so."""
+    """Connect to a Ray cluster, or start one if there is none. An existing connection stays open afterwards."""
     ray = import_ray()
     if ray.is_initialized():
         yield
@@ -37,7 +37,7 @@ def cluster() -> Iterator[None]:
     try:
         ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     except ConnectionError as error:
-        remedy = "check RAY_ADDRESS and, if the cluster wants a token, RAY_AUTH_MODE and RAY_AUTH_TOKEN"
+        remedy = "check RAY_ADDRESS and, if the cluster needs a token, RAY_AUTH_MODE and RAY_AUTH_TOKEN"
         raise InputError(f"{error}; {remedy}") from error
     try:
         yield
@@ -46,18 +46,18 @@ def cluster() -> Iterator[None]:
 
 
 def num_slots(resource: str) -> int:
-    """Workers that the cluster has room for; `resource` is "CPU" or "GPU"."""
+    """Number of workers that the cluster has room for; `resource` is "CPU" or "GPU"."""
     return int(import_ray().cluster_resources().get(resource, 0))
 
 
 def spread(
     work: Callable[[Sequence[Item]], Result], tasks: Iterable[Sequence[Item]], resource: str
 ) -> Iterator[tuple[Sequence[Item], Result | Death]]:
-    """Yield every task with what `work` makes of it, in the order they are done.
+    """Yield every task with the result of `work`, in the order in which they finish.
 
-    A task is a sequence of items. Where its worker dies it is given to a new one; a task that has cost several workers
-    is split, so that an item that kills them costs only itself. `work` and items are pickled; each worker keeps its
-    copy of `work`, and whatever that has loaded, from task to task.
+    A task is a sequence of items. If its worker dies, a new worker takes the task. A task that has killed several
+    workers is split, so that only the item that kills them is lost. `work` and the items are pickled. Each worker keeps
+    its copy of `work`, with whatever it has loaded, from task to task.
     """
     ray = import_ray()
     worker_class = ray.remote(num_cpus=1, num_gpus=int(resource == "GPU"))(_Worker)
@@ -69,7 +69,7 @@ def spread(
         while len(running) < max(1, num_slots(resource)):
             attempt = again.popleft() if again else next(fresh, None)
             if attempt is None:
-                idle.clear()  # slots for workers that wait for one
+                idle.clear()  # frees slots for workers that wait for one
                 break
             worker = idle.pop() if idle else worker_class.remote(work)
             running[worker.run.remote(attempt.task)] = worker, attempt
@@ -82,7 +82,7 @@ def spread(
         except _deaths() as error:
             if getattr(error, "actor_init_failed", False):
                 reason = str(error).strip().splitlines()[-1]
-                raise InputError(f"workers cannot start ({reason}); is diffuco on all machines?") from error
+                raise InputError(f"workers cannot start ({reason}); is diffuco installed on all machines?") from error
             if attempt.num_deaths + 1 < MAX_DEATHS:
                 again.append(_Attempt(attempt.task, attempt.num_deaths + 1))
             elif len(attempt.task) > 1:
@@ -95,14 +95,14 @@ def spread(
 
 
 class _Attempt(NamedTuple):
-    """A task and how many workers have died of it."""
+    """A task, and how many workers have died of it."""
 
     task: Sequence[Any]
     num_deaths: int
 
 
 class _Worker:
-    """A process of the cluster that keeps its copy of the work."""
+    """A process on the cluster that keeps its copy of the work."""
 
     def __init__(self, work: Callable[[Sequence[Any]], Any]) -> None:
         self.work = work
@@ -123,7 +123,7 @@ def _deaths() -> tuple[type[Exception], ...]:
 
 
 def import_ray() -> Any:
-    """The package; where it is missing, an InputError with the remedy."""
+    """The package `ray`; raises InputError with the remedy if it is missing."""
     try:
         import ray
     except ImportError as error:

@@ -137,7 +137,7 @@ def _network_of(path: Path, header: dict[str, Any], given: type[Network] | None)
     except InputError:
         raise InputError(
             f"{path}: the checkpoint holds the network '{name}', which is not known here; pass its class to "
-            "load_model(path, network=...) or to diffuco.model.register_network"
+            "load_model(path, network=...) or to diffuco.register_network"
         ) from None
     if kind.name != name:
         raise InputError(f"{path}: the checkpoint holds the network '{name}', not '{kind.name}'; choose another file")

@@ -1,7 +1,7 @@
-"""The models that ship with the package, loading of any model by name or path, and saving to share it.
+"""The models that ship with the package; loads any model by name or path, and saves models to share.
 
-Baselines, which are there to be compared with, would double the package. They are in the folder `models` of the source,
-where a checkout finds them; elsewhere `DIFFUCO_MODELS` names that folder, or any other of further models.
+The baselines, which exist for comparison, would double the size of the package. They are in the folder `models` of the
+source, where a checkout finds them. Elsewhere, set `DIFFUCO_MODELS` to that folder, or to any other folder of models.
 """
 
 import difflib
@@ -22,21 +22,21 @@ from diffuco.model.checkpoint import Checkpoint, load_checkpoint, read_card, sav
 from diffuco.problems import Problem, get_problem, without_ignored_weights
 
 FOLDER = Path(__file__).parent
-"""Of the models in the package."""
+"""Folder of the models in the package."""
 FURTHER = FOLDER.parents[2] / "models"
-"""Of those in a checkout only."""
+"""Folder of the models that only a checkout has."""
 FIND_BASELINES = "set DIFFUCO_MODELS to the folder `models` of the source"
-"""What to do where there are none."""
+"""What to do if there are none."""
 
 LIKE_FACTOR = 2.0
-"""Graphs are like those of a training set if size and density together are less than this factor outside of it."""
+"""Graphs are like a training set if size and density, multiplied, lie less than this factor outside its ranges."""
 
 
 def list_models() -> list[dict[str, Any]]:
-    """The cards of all models known by name: name, problem, what they were trained on, how well they do.
+    """The cards of all models known by name: name, problem, training graphs, measured quality.
 
-    `baseline` of a card is `egn` or `egn-anneal` for a model that decides in one step, else None. `grown_from` names
-    the model with fewer steps that a model grew from, else it is None.
+    `baseline` is `egn` or `egn-anneal` for a model that decides in one step, else None. `grown_from` names the model
+    with fewer steps that training started from, else it is None.
 
     >>> [card["name"] for card in list_models() if card["problem"] == "qubo"]
     ['qubo-random']
@@ -46,27 +46,27 @@ def list_models() -> list[dict[str, Any]]:
 
 
 def _baseline(card: dict[str, Any]) -> str | None:
-    """The baseline that a model is: one with a single step, trained at a falling temperature or at zero."""
+    """Which baseline a model is, if any: it has a single step, trained at a falling temperature or at zero."""
     if card["model"]["num_steps"] > 1:
         return None
     return "egn-anneal" if card.get("training", {}).get("start_temperature") else "egn"
 
 
 def _grown_from(card: dict[str, Any], cards: dict[str, dict[str, Any]]) -> str | None:
-    """The model that a training started from, if that had fewer steps."""
+    """The model that training started from, if it had fewer steps."""
     start = card.get("training", {}).get("start_from")
     return start if start in cards and cards[start]["model"]["num_steps"] < card["model"]["num_steps"] else None
 
 
 def model_files() -> dict[str, Path]:
-    """The files of models known by name: those of the package first, else of the folder of further ones."""
+    """The files of all models known by name. If a name occurs twice, the model in the package counts."""
     folders = (Path(os.environ.get("DIFFUCO_MODELS") or FURTHER), FOLDER)
     found = {path.stem: path for folder in folders for path in folder.glob("*.safetensors")}
     return {name: found[name] for name in sorted(found)}
 
 
 def is_known(model: str | Path) -> bool:
-    """Whether this is the name of a model, not a path."""
+    """Whether this is the name of a known model."""
     return str(model) in model_files()
 
 
@@ -78,9 +78,9 @@ def has_model(problem: Problem) -> bool:
 def load_model(
     name_or_path: str | Path, device: torch.device | str = "cpu", *, network: type[Network] | None = None
 ) -> Checkpoint:
-    """Load a model by name, a file written by `diffuco train` or a folder written by `save_model` by path.
+    """Load a model by name, or by the path of a file from `diffuco train` or of a folder from `save_model`.
 
-    `network` is the class of a network of your own; `diffuco.model.register_network` makes it known once and for all.
+    `network` is the class of a network of your own; `diffuco.register_network` makes it known once and for all.
 
     >>> load_model("mis-rb-small").problem
     'mis'
@@ -115,7 +115,7 @@ class Choice(NamedTuple):
     name: str
     reason: str
     is_alike: bool
-    """Whether the graphs are like those the model was trained on, so that its samples can be expected to be good."""
+    """Whether the graphs are like those of its training, so that good samples can be expected."""
 
 
 def choose_model(
@@ -127,8 +127,8 @@ def choose_model(
 ) -> Choice:
     """The shipped model for a problem whose training graphs are nearest to these in size and density.
 
-    `baseline` asks for those of `egn` or `egn-anneal` instead, which are there to be compared with. `cards` are what
-    `list_models` gave, where it is known already.
+    With `baseline`, `egn` or `egn-anneal`, it is one of those baselines instead. `cards` are those of `list_models`, if
+    the caller has them already.
 
     >>> choose_model("mds").name, choose_model("mds", baseline="egn").name
     ('mds-ba-small', 'mds-ba-small-egn')
@@ -147,14 +147,14 @@ def choose_models(problem: str | Problem, graphs: Sequence[Graph]) -> list[Choic
 
 
 def default_model(problem: str | Problem) -> str:
-    """Name of the shipped model for a problem and graphs not known yet."""
+    """Name of the shipped model for a problem when the graphs are not known yet."""
     return choose_model(problem).name
 
 
 def _cards(
     problem: str | Problem, baseline: str | None = None, known: Sequence[dict[str, Any]] | None = None
 ) -> list[dict[str, Any]]:
-    # Models that grew are for those who name them: the ones they grew from are faster.
+    # Grown models are used only by name, because the ones they grew from are faster.
     cards = [
         card
         for card in (list_models() if known is None else known)
@@ -172,9 +172,9 @@ def _choose(problem: str | Problem, cards: list[dict[str, Any]], graphs: Sequenc
     yours = describe(with_edges) if with_edges else None
     if yours is None or not all("graphs" in card for card in cards):
         card = min(cards, key=_size)
-        return Choice(card["name"], "the model of the smallest graphs", is_alike=False)
+        return Choice(card["name"], "the model for the smallest graphs", is_alike=False)
     card = min(cards, key=lambda card: _distance(card, yours))
-    # Weights that a network does not see make its samples those of another problem.
+    # If the network does not see the weights, it samples another problem.
     sees_all = all(_sees_weights(card, problem, graph) for graph in with_edges)
     is_alike = _distance(card, yours)[0] < math.log(LIKE_FACTOR) and sees_all
     reason = f"the closest of the {len(cards)} default models to graphs like this ({yours})"
@@ -182,7 +182,7 @@ def _choose(problem: str | Problem, cards: list[dict[str, Any]], graphs: Sequenc
 
 
 def _sees_weights(card: dict[str, Any], problem: str | Problem, graph: Graph) -> bool:
-    """Whether a network sees those weights of a graph that the problem knows."""
+    """Whether a network sees the weights of a graph that matter to the problem."""
     known = without_ignored_weights(get_problem(problem), graph)
     is_unweighted = known.edge_weights is None and known.node_weights is None
     return bool(is_unweighted or card["model"].get("weighted") or card["model"].get("node_weighted"))
@@ -193,7 +193,7 @@ def _size(card: dict[str, Any]) -> float:
 
 
 def _distance(card: dict[str, Any], yours: GraphStatistics) -> tuple[float, float]:
-    """By what factors graphs lie outside of the training graphs' sizes and densities; then, how far from their mean."""
+    """How far graphs lie outside the sizes and densities of the training graphs, then how far from their mean size."""
     outside = 0.0
     for value, (low, _, high) in (
         (yours.nodes[1], card["graphs"]["nodes"]),

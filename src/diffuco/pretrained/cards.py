@@ -1,4 +1,4 @@
-"""What the card of a model says to people: what it was trained on, how good it is, when to choose it."""
+"""The card of a model in words: what it was trained on, how good it is, when to choose it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,20 +10,20 @@ from diffuco.foundation.wording import counted, with_error
 from diffuco.graphs.datasets import get_dataset
 
 Card = dict[str, Any]
-"""As `list_models` gives it. Training writes most of it; `experiments.ship_model` adds what is measured later:
-`curve` [[step, validation energy], ...] and `evaluations`, one per seed, the first of these very weights."""
+"""As `list_models` returns it. Training writes most of it; `experiments.ship_model` adds what is measured later:
+`curve` [[step, validation energy], ...] and `evaluations`, one per seed, the first for these very weights."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What evaluations found, as a mean over seeds."""
+    """The results of evaluations, as a mean over seeds."""
 
     value: float
     """Mean gap of the samples to the reference or, without a reference, the cut as a share of the edges."""
     error: float
-    """Standard error, over seeds where there are several, else over graphs."""
+    """Standard error: over seeds if there are several, otherwise over graphs."""
     best: float
-    """The same of the best sample of each graph."""
+    """The same for the best sample of each graph."""
     num_seeds: int
     is_gap: bool
 
@@ -34,12 +34,12 @@ class Measured:
 
     @property
     def best_text(self) -> str:
-        """The figure of the best samples."""
+        """The figure of the best samples, as text."""
         return f"{100 * self.best:.2f} %" if self.is_gap else f"{self.best:.4f}"
 
 
 def measured(card: Card) -> Measured | None:
-    """The evaluations of a shipped model in one figure; None if there are none that could be compared."""
+    """The evaluations of a shipped model as one figure; None if there are none to compare."""
     records = card.get("evaluations", [])
     if not records:
         return None
@@ -65,7 +65,7 @@ def trained_on(card: Card) -> str:
 
 
 def when_to_choose(card: Card) -> str:
-    """For which graphs a model is the right one: those like the ones it has seen."""
+    """Which graphs a model is right for: those like its training graphs."""
     if card["baseline"]:
         return "comparing: it decides in one step, as the baseline EGN does"
     if start := card["grown_from"]:
@@ -79,7 +79,7 @@ def when_to_choose(card: Card) -> str:
 
 
 def sparkline(values: list[float], width: int = 40) -> str:
-    """Numbers as a line of blocks, thinned to at most `width`.
+    """Numbers as a line of at most `width` blocks.
 
     >>> sparkline([4.0, 2.0, 1.0, 0.0])
     '█▅▃▁'

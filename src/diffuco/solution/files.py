@@ -1,8 +1,8 @@
 """Solutions as files: a text file with one node label per line, or JSON.
 
-The text begins with comments that say what the solution is of (`# problem: mis`). A label that a plain line could not
-hold (spaces at its ends, a line break, a leading `#` or `"`) is written as a JSON string. A path that ends in `.json`
-gets the object that `diffuco solve --json` prints.
+A text file begins with comments that describe the solution (`# problem: mis`). A label that a plain line cannot hold
+(spaces at its ends, a line break, a leading `#` or `"`) is written as a JSON string. If the path ends in `.json`, the
+file holds the object that `diffuco solve --json` prints.
 """
 
 import json
@@ -24,16 +24,16 @@ TITLE = "# diffuco solution"
 
 @dataclass(frozen=True, eq=False)
 class SolutionFile:
-    """What a solution file says; only `chosen` counts, the claims are there to be compared."""
+    """The content of a solution file. Only `chosen` counts; the claims are for comparison."""
 
     chosen: NDArray[np.bool_]
     """[num_nodes] the nodes in the solution."""
     claims: dict[str, Any]
-    """What else the file says, such as `problem` and `objective`; text files give text."""
+    """What else the file says, such as `problem` and `objective`. In text files all values are text."""
 
 
 def write_solution(path: str | Path, record: dict[str, Any]) -> None:
-    """Write the record of a solution (`Solution.to_dict()`) so that the file is complete or not there."""
+    """Write the record of a solution (`Solution.to_dict()`), completely or not at all."""
     if _is_json(path):
         text = json.dumps(record, indent=1) + "\n"
     else:
@@ -50,11 +50,11 @@ def write_solution(path: str | Path, record: dict[str, Any]) -> None:
 
 
 def read_solution(path: str | Path, graph: Graph) -> SolutionFile:
-    """Read a solution of a graph; a label the graph does not have is an InputError that names the line."""
+    """Read a solution of a graph. A label that the graph does not have raises InputError, which names the line."""
     with Source(path) as source:
         index_of = {str(label): index for index, label in enumerate(graph.labels)}
         if len(index_of) < graph.num_nodes:
-            raise InputError("two node labels of the graph are the same when written as text; rename one")
+            raise InputError("two node labels of the graph look the same as text; rename one")
         claims, entries = _read_json(source) if _is_json(path) else _read_text(source)
         chosen = np.zeros(graph.num_nodes, dtype=np.bool_)
         for place, label in entries:
@@ -101,7 +101,7 @@ def _label(source: Source, number: int, text: str) -> str:
     try:
         label = json.loads(text)
     except ValueError:
-        raise source.error(f"{quoted(text)} is no complete JSON string; close the quotes", number) from None
+        raise source.error(f"{quoted(text)} is not a complete JSON string; close the quotes", number) from None
     return str(label)
 
 
@@ -112,7 +112,7 @@ def _read_json(source: Source) -> tuple[dict[str, Any], Iterator[tuple[str, str]
         line = getattr(error, "lineno", None)
         raise source.error(f"this is not JSON ({getattr(error, 'msg', error)}); check the file", line) from None
     if not isinstance(record, dict) or not isinstance(record.get("solution"), list):
-        raise source.error("no list 'solution' in it; give what `diffuco solve --json` prints for one graph")
+        raise source.error("it has no list 'solution'; give what `diffuco solve --json` prints for one graph")
     claims = {name: value for name, value in record.items() if name != "solution"}
     entries = ((f"{source.shown}: entry {i}", str(label)) for i, label in enumerate(record["solution"], start=1))
     return claims, entries
@@ -124,4 +124,4 @@ def _decoded(source: Source) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise source.error("this is no UTF-8 text; give a file written by `diffuco solve --output`", line) from None
+        raise source.error("this is not UTF-8 text; give a file written by `diffuco solve --output`", line) from None

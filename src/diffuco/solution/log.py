@@ -1,8 +1,8 @@
-"""Solutions of any number of graphs in one file that a killed run continues: JSON lines, or Parquet.
+"""Solutions of many graphs in one file, as JSON lines or Parquet; a killed run can be continued.
 
-Records are appended as they come, and safe on disk before `append` returns. A line that was cut off when the writer was
-killed is dropped by the next one. Parquet files cannot be appended to: their records are kept as JSON lines beside the
-file, named FILE.unfinished.jsonl, until `finish` writes all of them.
+Records are appended as they come and are safe on disk before `append` returns. If a run is killed in the middle of a
+line, the next run drops that line. Parquet files cannot be appended to, so their records are first kept as JSON lines
+in FILE.unfinished.jsonl, until `finish` writes all of them.
 """
 
 import json
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".jsonl", ".parquet")
 ROWS_PER_GROUP = 1000
-"""Rows of a Parquet file that are in memory at once."""
+"""Rows of a Parquet file that are held in memory at once."""
 
 
 class SolutionLog:
-    """The records of the graphs solved so far, by the name of the graph's file; one process may write at a time.
+    """The records of the graphs solved so far, by file name. Only one process may write at a time.
 
     >>> import tempfile
     >>> record = {"file": "a.clq", "problem": "mis", "seed": 0, "objective": 2}
@@ -41,7 +41,7 @@ class SolutionLog:
     def __init__(self, path: Path, *, problem: str, seed: int) -> None:
         self.path, self.problem, self.seed = path, problem, seed
         self.files: set[str] = set()
-        """Names of the graphs whose solutions are there."""
+        """Names of the graphs that have a record."""
         self.is_parquet = path.suffix.lower() == ".parquet"
         self.lines_path = path.with_name(f"{path.name}.unfinished.jsonl") if self.is_parquet else path
         if self.is_parquet:
@@ -59,7 +59,7 @@ class SolutionLog:
         self._lock.release()
 
     def append(self, records: Sequence[dict[str, Any]]) -> None:
-        """Add records of graphs that are not there yet."""
+        """Add records of graphs that have none yet."""
         names = [record["file"] for record in records]
         assert self.files.isdisjoint(names)
         self._out.write("".join(f"{json.dumps(finite(record), allow_nan=False)}\n" for record in records).encode())
@@ -68,16 +68,16 @@ class SolutionLog:
         self.files.update(names)
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """All records there are, one at a time, in the order they were added."""
+        """All records, one at a time, in the order in which they were added."""
         seen: set[str] = set()
         for record in chain(self._finished(), self._unfinished()):
-            # A run killed between writing Parquet and removing the lines leaves both.
+            # A run that was killed after writing the Parquet file but before removing the lines leaves both.
             if record["file"] not in seen:
                 seen.add(record["file"])
                 yield record
 
     def finish(self) -> None:
-        """Make the Parquet file of all records; JSON lines are complete as they are."""
+        """Write the Parquet file of all records; JSON lines are complete as they are."""
         if not self.is_parquet:
             return
         import pyarrow as pa
@@ -91,12 +91,14 @@ class SolutionLog:
         self.lines_path.unlink()
 
     def _open(self) -> BinaryIO:
-        """The lines, locked, without a last one that is not whole; what they and the Parquet file hold is checked."""
+        """Open the file of lines, drop an incomplete last line, and check all records that are already there."""
         try:
             out = self.lines_path.open("a+b")
         except OSError as error:
             self._lock.release()
-            raise InputError(f"{self.lines_path}: cannot be written ({error.strerror}); choose another path") from error
+            raise InputError(
+                f"{self.lines_path}: cannot write this file ({error.strerror}); choose another path"
+            ) from error
         try:
             _drop_torn_line(out)
             for record in self.records():
@@ -111,7 +113,7 @@ class SolutionLog:
     def _check(self, record: dict[str, Any]) -> None:
         if (record["problem"], record["seed"]) != (self.problem, self.seed):
             there = f"solutions of {record['problem']} with seed {record['seed']}"
-            raise InputError(f"{self.path}: it holds {there}; choose another path, or remove it")
+            raise InputError(f"{self.path}: the file holds {there}; choose another path, or remove it")
 
     def _finished(self) -> Iterator[dict[str, Any]]:
         if not (self.is_parquet and self.path.exists()):
@@ -122,11 +124,13 @@ class SolutionLog:
         try:
             with parquet.ParquetFile(self.path) as file:
                 if not file.schema_arrow.equals(_schema()):
-                    raise InputError(f"{self.path}: not a file of `diffuco solve`; choose another path, or remove it")
+                    raise InputError(
+                        f"{self.path}: this is not a file of `diffuco solve`; choose another path, or remove it"
+                    )
                 for rows in file.iter_batches(ROWS_PER_GROUP):
                     yield from rows.to_pylist()
         except pa.ArrowInvalid as error:
-            raise InputError(f"{self.path}: not a Parquet file; choose another path, or remove it") from error
+            raise InputError(f"{self.path}: this is not a Parquet file; choose another path, or remove it") from error
 
     def _unfinished(self) -> Iterator[dict[str, Any]]:
         with self.lines_path.open("rb") as lines:
@@ -164,7 +168,7 @@ def _require_pyarrow(path: Path) -> None:
 
 
 def _as_row(record: dict[str, Any]) -> dict[str, Any]:
-    """Columns have one type: labels as text."""
+    """The record with all labels as text, because a column has one type."""
     return record | {"solution": [str(label) for label in record["solution"]]}
 
 

@@ -14,10 +14,9 @@ from diffuco.problems import Problem
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """The best solution found for one graph, optimal only where `optimal` says so.
+    """The best solution found for one graph. It is optimal only if `optimal` says so.
 
-    `objective` and `feasible` are recomputed from the graph by the problem's own check, which shares nothing with the
-    solver.
+    The problem's own check computes `objective` and `feasible` from the graph. It shares nothing with the solver.
 
     >>> import diffuco
     >>> solution = diffuco.solve([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)], "mis", model="mis-rb-small")
@@ -32,24 +31,24 @@ class Solution:
     chosen: NDArray[np.bool_] = field(repr=False)
     """[num_nodes] the nodes in the solution; for a cut, one of its sides."""
     states: NDArray[np.bool_] = field(repr=False)
-    """[num_nodes, S] every sample after decoding and refining, in the order drawn; `chosen` is one of them."""
+    """[num_nodes, S] every sample after decoding and refinement, in the order drawn; `chosen` is one of them."""
     energies: list[float] = field(repr=False)
-    """H of every sample."""
+    """Energy H of every sample."""
     objectives: list[float] = field(repr=False)
-    """What the user counts, of every sample."""
+    """Objective of every sample."""
     found_by: str
-    """The method that found it or, of a trained model, the model's name."""
+    """The method that found it, or the name of the model."""
     seed: int
     seconds: dict[str, float] = field(repr=False)
-    """Time for `load`, `sample`, `decode` and, of a model, `refine`; of a batch, this graph's share."""
+    """Time to `load`, `sample` and `decode`, and with a model to `refine`. In a batch, this is the graph's share."""
     reason: str = field(default="", repr=False)
-    """Why this method or model was taken, in words; empty where the user asked for it."""
+    """Why this method or model was chosen, in words; empty if the user asked for it."""
     sweeps: int = field(default=0, repr=False)
-    """Sweeps of annealing that refined each sample of a model."""
+    """Annealing sweeps that refined each sample of a model."""
     optimal: bool = field(default=False, repr=False)
     """Whether an exact solver proved that nothing is better."""
     bound: float | None = field(default=None, repr=False)
-    """No solution is better than this; None where nothing is known."""
+    """No solution is better than this; None if nothing is known."""
     objective: float = field(init=False)
     feasible: bool = field(init=False)
     violations: int = field(init=False)
@@ -62,7 +61,7 @@ class Solution:
 
     @property
     def nodes(self) -> list[Hashable]:
-        """The chosen nodes under the labels they have in the input."""
+        """The chosen nodes, by their labels in the input."""
         return [self.graph.labels[index] for index in np.flatnonzero(self.chosen).tolist()]
 
     @property

@@ -1,4 +1,4 @@
-"""An independent check of solutions, straight from the graph: `diffuco.check`.
+"""An independent check of solutions, directly from the graph: `diffuco.check`.
 
 Each problem states its own check in numpy. It shares nothing with the solver: no batch, no energy, no torch.
 """
@@ -18,10 +18,10 @@ from diffuco.solution.result import Solution
 
 
 def check(graph: object, problem: str | Problem, solution: object) -> Verdict:
-    """Judge a solution of a problem on a graph: its objective and how many constraints it violates.
+    """Check a solution of a problem on a graph: its objective and how many constraints it violates.
 
     A solution is a `Solution`, the labels of the chosen nodes, a boolean mask over the nodes, or the path of a file
-    that `diffuco solve --output` wrote. The graph is anything that `solve` takes.
+    that `diffuco solve --output` wrote. The graph is anything that `solve` accepts.
 
     >>> check([(0, 1), (1, 2)], "mis", [0, 2])
     Verdict(objective=2.0, violations=0)
@@ -34,16 +34,18 @@ def check(graph: object, problem: str | Problem, solution: object) -> Verdict:
 
 
 def states_of(solution: Any, graph: Any) -> States:
-    """Which nodes of a graph a solution of any kind chooses."""
+    """The nodes that a solution of any kind chooses, as a mask."""
     if isinstance(solution, Solution):
         solution = solution.chosen
     if isinstance(solution, str | Path):
         return read_solution(solution, graph).chosen
     if isinstance(solution, list | tuple) and solution and all(isinstance(entry, bool) for entry in solution):
-        solution = np.array(solution)  # True and False would else be the nodes 1 and 0
+        solution = np.array(solution)  # otherwise True and False would be the nodes 1 and 0
     if isinstance(solution, np.ndarray) and solution.dtype == np.bool_:
         if solution.shape != (graph.num_nodes,):
-            raise InputError(f"a mask of shape {solution.shape}; expected an entry for each of {graph.num_nodes} nodes")
+            raise InputError(
+                f"the mask has shape {solution.shape}; expected one entry for each of {graph.num_nodes} nodes"
+            )
         return solution
     index_of = {label: index for index, label in enumerate(graph.labels)}
     chosen = np.zeros(graph.num_nodes, dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""`diffuco.solve`: graphs of any kind and a problem in, solutions out. Every other way to solve calls this one."""
+"""`diffuco.solve`: graphs of any kind and a problem in, solutions out. Every other way to solve calls it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -38,15 +38,15 @@ def solve(
     device: str = "auto",
     on_solved: Callable[[int], None] | None = None,
 ) -> Any:
-    """Solve one graph, or a list of graphs; a `Solution`, or a list of them.
+    """Solve one graph or a list of graphs; returns a `Solution` or a list of them.
 
-    A graph is a `Graph`, one of networkx, igraph or PyG, a scipy or numpy adjacency matrix, an array or list of edges,
-    or a path; for `qubo`, a square matrix Q stands for x'Qx.
+    A graph is a `Graph`, a graph of networkx, igraph or PyG, a scipy or numpy adjacency matrix, an array or list of
+    edges, or a path. For `qubo`, a square matrix Q stands for x'Qx.
 
     The method `auto` proves the optimum of a small graph and searches otherwise; `diffuco methods` lists the others.
-    Any option of models (`model` to `refine`, see `SampleOptions`) asks for samples of a model instead, which is the
-    method `diffuco`. `time_limit_s` is per graph. `start` is a solution of your own (labels, a mask, a file, a
-    `Solution`; of several graphs a list): annealing goes on from it, and the answer is never worse.
+    Any option of models (`model`, and `samples` to `refine`; see `SampleOptions`) draws samples of a model instead,
+    which is the method `diffuco`. `time_limit_s` is per graph. `start` is a solution of your own (labels, a mask, a
+    file or a `Solution`; for several graphs a list of them). Annealing continues from it; the answer is never worse.
 
     >>> import numpy as np
     >>> five_cycle = np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]])
@@ -74,7 +74,7 @@ def solve(
 
 
 def choose_method(method: str | Method, model: Model | None, **options: Any) -> Method:
-    """The method asked for; options of models, those that are not None, ask for a model and exclude other methods."""
+    """The requested method. Options of models that are not None ask for a model and exclude other methods."""
     given = {name: value for name, value in options.items() if value is not None}
     chosen = get_method(method)
     if model is None and not given:
@@ -87,14 +87,14 @@ def choose_method(method: str | Method, model: Model | None, **options: Any) -> 
 
 
 def starting_states(start: object, graphs: Sequence[Graph]) -> list[States]:
-    """Which nodes the user's own solution of each graph chooses."""
+    """The nodes that the user's own solutions choose, as one mask per graph."""
     if not isinstance(start, list | tuple) or len(start) != len(graphs):
-        raise InputError(f"every graph needs a start of its own; give a list of {len(graphs)} solutions")
+        raise InputError(f"every graph needs its own start; give a list of {len(graphs)} solutions")
     return [states_of(own, graph) for own, graph in zip(start, graphs, strict=True)]
 
 
 def improved(solution: Solution, start: States, *, seed: int, device: torch.device) -> Solution:
-    """The better one of a solution and what annealing finds from the user's own, which is never worse than that."""
+    """The better of a solution and what annealing finds from the user's own; never worse than the user's own."""
     problem, graph, started = solution.problem, solution.graph, now(device)
     batch = make_batch([graph], device)
     own = torch.from_numpy(start)[:, None].float().to(device)
@@ -104,7 +104,7 @@ def improved(solution: Solution, start: States, *, seed: int, device: torch.devi
     (mine,) = best_solutions(problem, [graph], batch, states, found_by="anneal", seed=seed, seconds=seconds)
     if _rank(solution) <= _rank(mine):
         return replace(solution, seconds=seconds)
-    reason = f"annealing from the solution given was ahead of {solution.found_by}"
+    reason = f"annealing from the given solution was ahead of {solution.found_by}"
     return replace(mine, reason=reason, bound=solution.bound)
 
 

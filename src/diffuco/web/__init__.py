@@ -1,6 +1,6 @@
-"""`diffuco serve`: a page to watch the reverse diffusion solve a graph, and an HTTP API.
+"""`diffuco serve`: a page on which to watch the reverse diffusion solve a graph, and an HTTP API.
 
-A request goes through `app` (what there is at which address), `service` (from a message to a graph and a model),
-`batching` (requests that wait together are solved together) and back as an answer of `messages`. The page in `static/`
+A request passes through `app` (the addresses), `service` (which turns a message into a graph and a model) and `queue`
+(which solves requests together that wait together). It is answered with one of the `messages`. The page in `static/`
 uses the same API as everybody else.
 """

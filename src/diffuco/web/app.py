@@ -1,4 +1,4 @@
-"""What there is at which address: the page, the API, and what operators look at."""
+"""The addresses of the server: the page, the API, and what operators look at."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -38,7 +38,7 @@ CONTENT_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript"
 
 
 def create_app(limits: Limits | None = None, *, models: Sequence[str] = (), device: str = "auto") -> FastAPI:
-    """The server as an ASGI application; `models` are paths of models beside the shipped ones."""
+    """The server as an ASGI application; `models` are paths of models to serve beside the shipped ones."""
     limits = limits or Limits()
     service, metrics = Service(limits, models, device), Metrics()
     queue = DeviceQueue(
@@ -54,7 +54,7 @@ def create_app(limits: Limits | None = None, *, models: Sequence[str] = (), devi
         yield
         await anyio.to_thread.run_sync(queue.close)
 
-    # The pages that FastAPI has for its description load scripts from elsewhere.
+    # FastAPI's own documentation pages load scripts from other sites.
     app = FastAPI(
         title="diffuco",
         version=__version__,
@@ -77,7 +77,7 @@ def _add_api(app: FastAPI, service: Service, queue: DeviceQueue) -> None:
 
     @app.get("/api/about", response_model=About, tags=["what there is"])
     async def about() -> Response:
-        """Problems, text formats and limits of this server."""
+        """The problems, text formats and limits of this server."""
         return JSONResponse(service.about)
 
     @app.get("/api/models", response_model=Models, tags=["what there is"])
@@ -87,12 +87,12 @@ def _add_api(app: FastAPI, service: Service, queue: DeviceQueue) -> None:
 
     @app.post("/api/graph", response_model=GraphShown, responses=refusals(400, 408, 413, 422), tags=["solving"])
     def graph(body: GraphRequest) -> Response:
-        """Read or draw a graph and give its nodes and edges, to look at it before it is solved."""
+        """Read or generate a graph and return its nodes and edges, to look at before solving."""
         return JSONResponse(shown_graph(service.read_graph(body.graph)))
 
     @app.post("/api/solve", response_model=Answer, responses=refusals(400, 408, 413, 422, 429), tags=["solving"])
     async def solve(body: SolveRequest, request: Request) -> Response:
-        """Solve a graph. Requests that wait together and agree in all but their graphs are solved as one batch."""
+        """Solve a graph. Waiting requests that differ only in their graphs are solved as one batch."""
         read, job = await anyio.to_thread.run_sync(_prepare, service, body)
         queue.submit(job)
         try:
@@ -114,7 +114,7 @@ def _add_api(app: FastAPI, service: Service, queue: DeviceQueue) -> None:
         tags=["solving"],
     )
     async def stream(body: SolveRequest) -> Response:
-        """Sample a graph alone with a model and tell every step on the way as a server-sent event."""
+        """Draw samples of one graph with a model and report every step as a server-sent event."""
         read, job = await anyio.to_thread.run_sync(_prepare, service, body, True)
         service.check_watchable(read.graph, job.options)
         events = JobEvents(job, service.watched(job.options))
@@ -127,13 +127,13 @@ def _add_api(app: FastAPI, service: Service, queue: DeviceQueue) -> None:
 
 
 def _prepare(service: Service, body: SolveRequest, is_watched: bool = False) -> tuple[ReadGraph, Job]:
-    """Everything that can be refused before the device is asked."""
+    """Read the request; whatever can be refused is refused here, before the device is used."""
     read = service.relevant(body.problem, service.read_graph(body.graph))
     return read, Job(read.graph, service.options(body, read.graph, is_watched=is_watched), body.seed)
 
 
 async def _result(job: Job, max_seconds: float, gone: "asyncio.Task[None]") -> Solved:
-    """What the device finds, unless the time is over or the client leaves first."""
+    """What the device finds, unless the time runs out or the client leaves first."""
     result = asyncio.wrap_future(job.result)
     waiting: list[asyncio.Future[Any]] = [result, gone]
     try:
@@ -156,7 +156,7 @@ def _gone(request: Request) -> "asyncio.Task[None]":
 
 
 def _add_pages(app: FastAPI) -> None:
-    """The files of the page, read once, so that no address is ever looked up on the disk."""
+    """Serve the files of the page. They are read once, so that no request ever reads from the disk."""
     for file in files("diffuco.web").joinpath("static").iterdir():
         kind = CONTENT_TYPES.get(file.name.rpartition(".")[2])
         if kind is not None:
@@ -172,7 +172,7 @@ def _serve(content: bytes, kind: str) -> Callable[[], Response]:
 def _add_operations(app: FastAPI, queue: DeviceQueue, metrics: Metrics) -> None:
     @app.get("/healthz", response_model=Health, tags=["operation"])
     async def healthz() -> Response:
-        """Whether the server is there."""
+        """Whether the server is running."""
         return JSONResponse({"status": "ok", "waiting": len(queue.waiting)})
 
     @app.get("/metrics", response_class=Response, tags=["operation"])
@@ -182,7 +182,7 @@ def _add_operations(app: FastAPI, queue: DeviceQueue, metrics: Metrics) -> None:
 
 
 def _add_refusals(app: FastAPI) -> None:
-    """Every refusal is one line that says why, under the same name."""
+    """Every refusal has the same form: one line that says why."""
 
     def refuse(status: int, reason: str, headers: dict[str, str] | None = None) -> Response:
         return JSONResponse(Refused(error=reason).model_dump(), status, headers)
@@ -205,6 +205,6 @@ def _add_refusals(app: FastAPI) -> None:
     async def on_invalid(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         if first["type"] == "json_invalid":
-            return refuse(400, "the body is no JSON; send an object as /openapi.json describes it")
+            return refuse(400, "the body is not JSON; send an object as /openapi.json describes it")
         place = ".".join(str(part) for part in first["loc"] if part != "body")
         return refuse(422, f"{place or 'body'}: {first['msg'].removeprefix('Value error, ')}")

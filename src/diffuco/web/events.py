@@ -1,4 +1,4 @@
-"""A solve as server-sent events: every reverse step when it is taken, then the answer."""
+"""A solve as server-sent events: every reverse step as it is taken, then the answer."""
 
 import asyncio
 import base64
@@ -22,7 +22,7 @@ from diffuco.web.metrics import Metrics
 from diffuco.web.queue import DeviceQueue, Job, Solved
 
 HEARTBEAT_S = 5.0
-"""A stream with nothing to say is kept alive, and a client that has gone is noticed."""
+"""Seconds between signs of life on an idle stream, which also show whether the client has gone."""
 DESCRIPTION = (
     "Server-sent events: `start` {num_steps, samples, model, ahead}, one `step` {index, states, energies} for the "
     "noise and every reverse step, then `solution`, the answer with `states` and `chosen`; or `error` {error}. "
@@ -33,7 +33,7 @@ Content = dict[str, Any]
 
 
 class Watched(NamedTuple):
-    """What there is to see."""
+    """What a client can watch."""
 
     model: str
     samples: int
@@ -42,7 +42,7 @@ class Watched(NamedTuple):
 
 
 class JobEvents:
-    """The events of one job; made on the event loop, filled by the thread of the device."""
+    """The events of one job. It is created on the event loop and filled by the thread of the device."""
 
     def __init__(self, job: Job, watched: Watched) -> None:
         self.job, self.problem, self.watched = job, job.options.problem, watched
@@ -55,7 +55,7 @@ class JobEvents:
     async def tell(
         self, metrics: Metrics, max_seconds: float, ahead: int, last: Callable[[Solved], Content]
     ) -> AsyncGenerator[str, None]:
-        """The events as text, until the job is solved or its time is over."""
+        """The events as text, until the job is solved or its time has run out."""
         ends = self.loop.time() + max_seconds
         start = self.watched._asdict() | {"ahead": ahead}
         try:
@@ -88,14 +88,14 @@ class JobEvents:
 
 
 class EventResponse(StreamingResponse):
-    """Sends events; a client that leaves, before the first of them or while one is being sent, ends the job."""
+    """Sends events. If the client leaves, even before the first event or during one, the job ends."""
 
     def __init__(self, events: AsyncGenerator[str, None], job: Job, queue: DeviceQueue) -> None:
         super().__init__(events, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
         self.events, self.job, self.queue = events, job, queue
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send until all is told or nobody listens."""
+        """Send until all events are sent or nobody listens."""
         try:
             await super().__call__(scope, receive, send)
         finally:
@@ -105,12 +105,12 @@ class EventResponse(StreamingResponse):
 
 
 def shown_states(solution: Solution) -> Content:
-    """How all samples came out, and which nodes are the answer."""
+    """The final states of all samples, and the nodes of the answer."""
     return {"states": packed(solution.states), "chosen": packed(solution.chosen[:, None])[0]}
 
 
 def packed(states: NDArray[np.bool_]) -> list[str]:
-    """Of each sample, the states of the nodes as bits, most significant first, in base64. [num_nodes, S].
+    """For each sample, the states of its nodes as bits, most significant first, in base64. [num_nodes, S].
 
     >>> packed(np.array([[True], [False], [True]]))
     ['oA==']
@@ -119,7 +119,7 @@ def packed(states: NDArray[np.bool_]) -> list[str]:
 
 
 def as_text(kind: str, content: Content) -> str:
-    """One event.
+    """One event as text.
 
     >>> as_text("error", {"error": "no"})
     'event: error\\ndata: {"error": "no"}\\n\\n'

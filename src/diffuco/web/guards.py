@@ -1,4 +1,4 @@
-"""What every request passes first: the size and the speed of its body, the headers of its answer, a count."""
+"""What every request passes first: limits on the size and speed of its body, safe headers, and a counter."""
 
 import asyncio
 from collections.abc import MutableMapping
@@ -10,7 +10,7 @@ from diffuco.web.limits import Limits, RefusalError
 from diffuco.web.metrics import Metrics
 
 HEADERS = [
-    # The page needs nothing from elsewhere; so the browser shall not load anything from there.
+    # The page needs nothing from other sites, so the browser must not load anything from them.
     (
         b"content-security-policy",
         b"default-src 'self'; img-src 'self' data: blob:; base-uri 'none'; form-action 'none'",
@@ -21,7 +21,7 @@ HEADERS = [
 
 
 class BodyLimit:
-    """Refuses a body that is too large or too slow, without keeping what is too much."""
+    """Refuses a body that is too large or too slow, and keeps nothing beyond the limit."""
 
     def __init__(self, app: ASGIApp, limits: Limits) -> None:
         self.app, self.limits = app, limits
@@ -33,7 +33,7 @@ class BodyLimit:
             return
         most, size, is_complete = self.limits.max_body_bytes, 0, False
         declared = dict(scope["headers"]).get(b"content-length", b"0")
-        too_large = RefusalError(413, f"the body has more than {most} bytes; send a smaller graph")
+        too_large = RefusalError(413, f"the body is larger than {most} bytes; send a smaller graph")
 
         async def counted() -> Message:
             nonlocal size, is_complete
@@ -44,7 +44,7 @@ class BodyLimit:
             try:
                 message = await asyncio.wait_for(receive(), self.limits.max_seconds)
             except TimeoutError:
-                raise RefusalError(408, "the body did not arrive in time; send it at once") from None
+                raise RefusalError(408, "the body did not arrive in time; send it without pauses") from None
             size += len(message.get("body", b""))
             is_complete = not message.get("more_body", False)
             if size > most:
@@ -61,12 +61,12 @@ class Envelope:
         self.app, self.metrics = app, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Watch the start of the answer."""
+        """Add the headers and count when the answer starts."""
 
         async def watched(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", []), *HEADERS]
-                # Only addresses that exist, or anybody could make new counters.
+                # Count known addresses only, or anybody could create new counters.
                 path = getattr(scope.get("route"), "path", "other")
                 self.metrics.requests.labels(path, str(message["status"])).inc()
             await send(message)

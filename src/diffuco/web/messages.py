@@ -1,4 +1,4 @@
-"""What clients and the server say to each other; the OpenAPI description is made of these classes."""
+"""The messages between clients and the server. The OpenAPI description is made from these classes."""
 
 from typing import Annotated, Any, Literal
 
@@ -32,18 +32,18 @@ class GraphText(Message):
     name: str = Field(
         "graph.txt",
         max_length=200,
-        description="Its suffix tells the format.",
+        description="The suffix decides the format unless `format` does.",
         examples=["path.clq"],
     )
     format: str | None = Field(None, max_length=40, description="A name from `formats` of /api/about.")
 
 
 class GraphEdges(Message):
-    """Pairs of node numbers, from 0."""
+    """Edges as pairs of node numbers, counted from 0."""
 
     kind: Literal["edges"]
     edges: list[tuple[Index, Index]] = Field(examples=[[[0, 1], [1, 2]]])
-    num_nodes: Index | None = Field(None, description="The largest number plus one unless given.")
+    num_nodes: Index | None = Field(None, description="By default the largest node number plus one.")
     edge_weights: list[Finite] | None = None
     node_weights: list[Finite] | None = None
 
@@ -101,46 +101,52 @@ class SolveRequest(GraphRequest):
     method: str = Field(
         "auto",
         max_length=100,
-        description="auto, or a name that `diffuco methods` lists. Options of models ask for the method diffuco.",
+        description="auto, or a name that `diffuco methods` lists. Options of models choose the method diffuco.",
     )
-    time_limit_s: Finite | None = Field(None, gt=0, le=3600, description="Seconds; the method's own unless given.")
-    model: str | None = Field(None, max_length=200, description="A name from /api/models; by the graph unless given.")
-    samples: int | None = Field(None, ge=1, le=10_000, description="Solutions drawn, 8 by default; the best is kept.")
-    step_factor: int | None = Field(None, ge=1, le=1_000, description="Times each diffusion step is taken; default 3.")
+    time_limit_s: Finite | None = Field(None, gt=0, le=3600, description="Seconds; by default the method's own limit.")
+    model: str | None = Field(
+        None, max_length=200, description="A name from /api/models; by default the one that suits the graph."
+    )
+    samples: int | None = Field(None, ge=1, le=10_000, description="Solutions to draw, 8 by default; the best is kept.")
+    step_factor: int | None = Field(
+        None, ge=1, le=1_000, description="How often each diffusion step is taken; default 3."
+    )
     refine: int | None = Field(
         None,
         ge=0,
         le=1_000_000,
-        description="Sweeps of annealing from every sample: as many as suit the graph; 0 none.",
+        description="Annealing sweeps from every sample; 0 for none, by default as many as suit the graph.",
     )
     seed: Seed | None = Field(
         None,
-        description="A request with a seed is solved alone and can be repeated; others are solved together.",
+        description="A request with a seed is solved alone, with the same answer every time; others may share a batch.",
     )
 
 
 class GraphShown(Message):
-    """A graph as it is drawn."""
+    """A graph as the page draws it."""
 
     name: str
     nodes: int
     edges: list[int] = Field(description="Ends of all edges one after the other: u0, v0, u1, v1, ...")
     edge_weights: list[float] | None
-    labels: list[int | str] | None = Field(description="None where node i is called i.")
+    labels: list[int | str] | None = Field(description="Null if every node i is called i.")
     density: float
     notes: list[str] = Field(description="What was dropped or ignored.")
 
 
 class Greedy(Message):
-    """What a greedy heuristic finds on the same graph, to compare with."""
+    """What a greedy heuristic finds on the same graph, for comparison."""
 
     objective: float
     feasible: bool
-    comparison: Literal["better", "equal", "worse"] = Field(description="The answer, seen from the greedy one.")
+    comparison: Literal["better", "equal", "worse"] = Field(
+        description="Whether the answer is better or worse than the greedy one."
+    )
 
 
 class Answer(Message):
-    """The best solution found; objective and feasibility are computed from the graph by an independent check."""
+    """The best solution found. An independent check computes objective and feasibility from the graph."""
 
     problem: ProblemName
     file: str
@@ -149,17 +155,17 @@ class Answer(Message):
     objective: float
     feasible: bool
     violations: int
-    optimal: bool = Field(description="Whether it is proven to be optimal; a sample never is.")
-    bound: float | None = Field(description="No solution is better than this; null where nothing is known.")
+    optimal: bool = Field(description="Whether it is proven optimal; a sample never is.")
+    bound: float | None = Field(description="No solution is better than this; null if nothing is known.")
     solution: list[int | str] = Field(description="Labels of the chosen nodes; for a cut, one of its sides.")
-    energies: list[float] = Field(description="H of every sample, decoded and refined.")
+    energies: list[float] = Field(description="Energy H of every sample after decoding and refinement.")
     objectives: list[float]
     sweeps: int
     seconds: dict[str, float]
-    found_by: str = Field(description="The method that found it or, of a trained model, the model's name.")
-    reason: str = Field(description="Why it was taken; empty where the request asked for it.")
+    found_by: str = Field(description="The method that found it, or the name of the model.")
+    reason: str = Field(description="Why it was chosen; empty if the request asked for it.")
     seed: int | None
-    solved_together: int = Field(description="Requests in the same batch.")
+    solved_together: int = Field(description="Number of requests in the same batch.")
     greedy: Greedy
     notes: list[str]
 
@@ -178,7 +184,7 @@ class ModelCard(Message):
     problem: ProblemName
     trained_on: str
     choose_it_for: str
-    gap: str | None = Field(description="Measured mean gap of its samples to the best known solutions.")
+    gap: str | None = Field(description="Mean gap of its samples to the best known solutions, as measured.")
 
 
 class Models(Message):
@@ -190,7 +196,7 @@ class Models(Message):
 class FormatShown(Message):
     """A format in which a graph may be sent as text."""
 
-    suffixes: list[str] = Field(description="Ends of file names that tell it.")
+    suffixes: list[str] = Field(description="Suffixes of file names in this format.")
     description: str
 
 
@@ -202,11 +208,11 @@ class About(Message):
     limits: dict[str, float]
     problems: dict[ProblemName, str]
     senses: dict[ProblemName, Literal["min", "max"]]
-    formats: dict[str, FormatShown] = Field(description="Text formats by the names that requests may give.")
+    formats: dict[str, FormatShown] = Field(description="Text formats, by the names that requests may use.")
 
 
 class Health(Message):
-    """That the server is there."""
+    """The state of the server."""
 
     status: Literal["ok"]
     waiting: int
@@ -219,12 +225,12 @@ class Refused(Message):
 
 
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Descriptions of the ways in which an address may refuse."""
+    """Descriptions of the statuses with which an address may refuse."""
     reasons = {
-        400: "The body is no JSON.",
-        408: "It took longer than the server allows.",
+        400: "The body is not JSON.",
+        408: "The request took longer than the server allows.",
         413: "The body is too large.",
         422: "The graph or an option cannot be used.",
-        429: "Too many requests are waiting; `Retry-After` says for how many seconds to stay away.",
+        429: "Too many requests are waiting; `Retry-After` says after how many seconds to try again.",
     }
     return {status: {"model": Refused, "description": reasons[status]} for status in statuses}

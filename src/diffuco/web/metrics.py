@@ -8,7 +8,7 @@ SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 60)
 
 
 class Metrics:
-    """The numbers of one server; each has its own registry, so that several can run in a process."""
+    """The counters of one server. Each server has its own registry, so that several can run in one process."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -16,14 +16,16 @@ class Metrics:
         counter, histogram = self._counter, self._histogram
         self.requests = counter("diffuco_requests", "Requests answered.", "path", "status")
         self.solved = counter("diffuco_solved", "Graphs solved.", "problem")
-        self.abandoned = counter("diffuco_abandoned", "Requests whose client left or whose time was over.")
+        self.abandoned = counter("diffuco_abandoned", "Requests whose client left or whose time ran out.")
         self.batch_graphs = histogram("diffuco_batch_graphs", "Graphs solved together.", (1, 2, 4, 8, 16, 32, 64, 128))
-        self.waiting_seconds = histogram("diffuco_waiting_seconds", "From the arrival to the device.", SECONDS)
-        self.device_seconds = histogram("diffuco_device_seconds", "Of the device for a batch.", SECONDS)
-        self.waiting = Gauge("diffuco_waiting", "Requests that wait for the device.", registry=self.registry)
+        self.waiting_seconds = histogram(
+            "diffuco_waiting_seconds", "Seconds from the arrival of a request to its turn on the device.", SECONDS
+        )
+        self.device_seconds = histogram("diffuco_device_seconds", "Seconds of the device per batch.", SECONDS)
+        self.waiting = Gauge("diffuco_waiting", "Requests waiting for the device.", registry=self.registry)
 
     def text(self) -> bytes:
-        """All numbers in the format that Prometheus reads."""
+        """All counters in the format that Prometheus reads."""
         return generate_latest(self.registry)
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:

@@ -1,7 +1,7 @@
-"""One thread for the device; requests that wait together and ask for the same are solved as one batch.
+"""One thread works for the device. Waiting requests with the same options are solved as one batch.
 
-Batches form by themselves: whatever arrives while the device is busy waits, and is taken together when it is free. So
-a request that finds the device free never waits for company.
+Batches form by themselves: requests that arrive while the device is busy wait and are taken together when it is free.
+A request that finds the device free starts at once.
 """
 
 import math
@@ -37,7 +37,7 @@ class Options:
 
     @property
     def num_columns(self) -> int:
-        """Samples of each graph that are worked on at once."""
+        """Samples of each graph that are computed at once."""
         return self.method.options.samples if isinstance(self.method, ModelMethod) else 1
 
 
@@ -56,9 +56,9 @@ class Job:
     graph: Graph
     options: Options
     seed: int | None = None
-    """Given, the job is solved alone: the numbers that a batch draws depend on all of its graphs."""
+    """A job with a seed is solved alone, because the random numbers of a batch depend on all of its graphs."""
     on_step: OnStep | None = None
-    """Sees every reverse step; such a job is solved alone too."""
+    """Called at every reverse step; such a job is solved alone too."""
     result: "Future[Solved]" = field(default_factory=Future)
     is_abandoned: bool = False
     """Whether nobody waits for the result any more."""
@@ -71,11 +71,11 @@ class Job:
 
 
 class _AbandonedError(Exception):
-    """Ends a solve that nobody waits for."""
+    """Ends a solve that nobody waits for any more."""
 
 
 class DeviceQueue:
-    """The jobs that wait for a device, and the thread that solves them, the oldest first."""
+    """The jobs that wait for a device, and the thread that solves them, oldest first."""
 
     def __init__(self, device: torch.device, *, max_waiting: int, max_rows: int, metrics: Metrics) -> None:
         self.device, self.max_waiting, self.max_rows, self.metrics = device, max_waiting, max_rows, metrics
@@ -87,11 +87,11 @@ class DeviceQueue:
         self._thread = threading.Thread(target=self._work, name="diffuco-device", daemon=True)
 
     def start(self) -> None:
-        """Begin to solve."""
+        """Start the thread."""
         self._thread.start()
 
     def close(self) -> None:
-        """Stop after the step that is being computed; waiting jobs are dropped."""
+        """Stop after the current step; waiting jobs are dropped."""
         with self._changed:
             self._is_closed = True
             for job in (*self.waiting, *self.running):
@@ -101,20 +101,20 @@ class DeviceQueue:
         self._thread.join()
 
     def submit(self, job: Job) -> int:
-        """Let a job wait for its turn; says how many are before it."""
+        """Add a job to the queue; returns how many are ahead of it."""
         with self._changed:
             if len(self.waiting) >= self.max_waiting:
                 seconds = max(1, math.ceil(self.seconds_per_job * len(self.waiting)))
                 reason = f"{counted(len(self.waiting), 'request')} already waiting; try again in {seconds} s"
                 raise RefusalError(429, reason, {"Retry-After": str(seconds)})
-            job.result.set_running_or_notify_cancel()  # from here on only `abandon` ends it
+            job.result.set_running_or_notify_cancel()  # from now on only `abandon` can end it
             self.waiting.append(job)
             self.metrics.waiting.set(len(self.waiting))
             self._changed.notify()
             return len(self.waiting) - 1 + len(self.running)
 
     def abandon(self, job: Job) -> None:
-        """Forget a job that waits; one that is being solved stops at its next step unless others share its batch."""
+        """Drop a waiting job. A running one stops at its next step unless others share its batch."""
         with self._changed:
             job.is_abandoned = True
             if job in self.waiting:
@@ -139,7 +139,7 @@ class DeviceQueue:
                 job.result.set_result(Solved(solution, len(jobs), started - job.arrived))
 
     def _take(self) -> list[Job]:
-        """The oldest job and those that can be solved with it, once there is one; none when closed."""
+        """Wait for jobs and take the oldest with those that can be solved together with it; none once closed."""
         with self._changed:
             self.running = []
             self._changed.wait_for(lambda: self.waiting or self._is_closed)
@@ -166,7 +166,7 @@ class DeviceQueue:
             if first.on_step:
                 first.on_step(batch, step)
 
-        # A GPU replays a whole draw at once; nobody leaves in the meantime.
+        # A GPU replays all steps of a draw at once, so the client cannot leave in between.
         if isinstance(method, ModelMethod) and (first.on_step is not None or self.device.type != "cuda"):
             method = replace(method, on_step=on_step)
         solutions: list[Solution] = solve(
@@ -189,7 +189,7 @@ class DeviceQueue:
 
 
 def _that_fit(first: Job, others: list[Job], max_rows: int) -> list[Job]:
-    """As many of the oldest as make a batch of at most so many rows, padded to its largest graph."""
+    """The oldest jobs that fit into a batch of at most `max_rows` rows, padded to its largest graph."""
     jobs, largest = [first], max(1, first.graph.num_nodes)
     for job in others:
         padded = max(largest, job.graph.num_nodes)

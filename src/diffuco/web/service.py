@@ -1,6 +1,6 @@
-"""From a message to a graph, a model and an answer; knows nothing of HTTP.
+"""Turns messages into graphs, models and answers. It knows nothing of HTTP.
 
-Nothing in a request is ever used as a path: texts are parsed in memory, models are named from a fixed list.
+Nothing in a request is ever used as a path: texts are parsed in memory, and models come from a fixed list of names.
 """
 
 import math
@@ -21,7 +21,7 @@ from diffuco.foundation.version import __version__
 from diffuco.graphs.formats import TEXT_FORMATS, parse_graph
 from diffuco.graphs.generate import ba_graph, er_graph, random_qubo, rb_graph
 from diffuco.graphs.graph import Graph
-from diffuco.inference.memory import requirement
+from diffuco.inference.memory import TYPICAL_HIDDEN, requirement
 from diffuco.methods import ModelMethod, check_method, get_method
 from diffuco.methods.exact import ExactMethod
 from diffuco.model.checkpoint import Checkpoint
@@ -36,9 +36,9 @@ from diffuco.web.limits import Limits, RefusalError
 from diffuco.web.queue import Options, Solved
 
 SAMPLE_OPTIONS = {"samples", "step_factor", "refine"}
-"""What in a request asks for a model, beside its name."""
+"""Fields of a request that ask for a model, beside `model` itself."""
 MAX_WEIGHT = 1e15
-"""Energies are sums and squares of weights in single precision; beyond this they could overflow."""
+"""Energies contain sums and squares of weights in single precision; larger weights could overflow."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class ReadGraph:
 
 
 class Service:
-    """The models of a server and what it makes of requests; safe to use from several threads."""
+    """The models of a server and how it handles requests. Safe to use from several threads."""
 
     def __init__(self, limits: Limits, models: Sequence[str] = (), device: str = "auto") -> None:
         self.limits = limits
@@ -65,8 +65,8 @@ class Service:
             self._add_own_model(path)
 
     def read_graph(self, source: messages.GraphSource) -> ReadGraph:
-        """The graph that a message describes; one that is too large is refused, before it is made if possible."""
-        # Python collects warnings in one place for all threads.
+        """The graph that a message describes. One that is too large is refused, if possible before it is built."""
+        # All threads share Python's list of warnings.
         with self._reading, warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", GraphWarning)
             graph = self._make_graph(source)
@@ -75,9 +75,9 @@ class Service:
         return ReadGraph(graph, [str(warning.message) for warning in caught])
 
     def options(self, request: messages.SolveRequest, graph: Graph, *, is_watched: bool = False) -> Options:
-        """The method and the settings for a request; what the server does not allow is refused.
+        """The method and the settings for a request; refuses what the server does not allow.
 
-        What can be watched is a model: the one asked for, the server's own, or the shipped one closest to the graph.
+        Only a model can be watched: the requested one, the server's own, or the shipped one closest to the graph.
         """
         limits = self.limits
         for name, value, most in (
@@ -87,40 +87,43 @@ class Service:
             ("time_limit_s", request.time_limit_s, limits.max_seconds),
         ):
             if value is not None and value > most:
-                raise RefusalError(422, f"{name} is {value}; this server allows {most}")
+                raise RefusalError(422, f"{name} is {value}; this server allows at most {most}")
         problem, given = get_problem(request.problem), request.model_dump(include=SAMPLE_OPTIONS, exclude_none=True)
         time_limit_s = request.time_limit_s
         if is_watched and request.method not in ("auto", ModelMethod.name):
             raise RefusalError(422, f"only models can be watched; leave out the method {request.method}")
         if is_watched and time_limit_s is not None:
-            raise RefusalError(422, "a time limit cannot be watched; leave it out, or ask at /api/solve")
+            raise RefusalError(
+                422, "a solve with a time limit cannot be watched; leave the limit out, or use /api/solve"
+            )
         if is_watched or given or request.model is not None or request.method == ModelMethod.name:
             chosen = self._choose(request, graph, is_watched=is_watched)
             method = choose_method(request.method, None if chosen is None else self.load(chosen), **given)
         else:
             method = get_method(request.method)
             if isinstance(method, ExactMethod) and time_limit_s is None:
-                time_limit_s = min(method.default_limit_s, limits.max_seconds)  # nobody waits longer
+                time_limit_s = min(method.default_limit_s, limits.max_seconds)  # the request ends then anyway
         check_method(method, problem, time_limit_s)
         return Options(problem, method, time_limit_s)
 
     def check_watchable(self, graph: Graph, options: Options) -> None:
-        """Refuse to show steps of samples that are drawn one after the other, as those of very large graphs are."""
+        """Refuse to show samples that cannot be drawn all at once, as with very large graphs."""
         watched = self.watched(options)
-        at_once = requirement(graph, watched.samples, self.cards[watched.model]["model"]["num_hidden"]).samples_at_once
+        num_hidden = self.cards[watched.model]["model"].get("num_hidden", TYPICAL_HIDDEN)
+        at_once = requirement(graph, watched.samples, num_hidden).samples_at_once
         if at_once < watched.samples:
             seen = f"{watched.samples} samples of {graph.num_nodes} nodes cannot be watched together"
-            raise RefusalError(422, f"{seen}; ask for {at_once}, or for the answer alone at /api/solve")
+            raise RefusalError(422, f"{seen}; ask for {at_once}, or use /api/solve for the answer alone")
 
     def watched(self, options: Options) -> Watched:
-        """The model of a request that is watched, and how many steps it will take."""
+        """The model of a watched request, its samples and its steps."""
         assert isinstance(options.method, ModelMethod)
         assert isinstance(options.method.model, Checkpoint)
         name, settings = self._public_name(options.method.model.name), options.method.options
         return Watched(name, settings.samples, settings.step_factor * int(self.cards[name]["model"]["num_steps"]))
 
     def relevant(self, problem: str, read: ReadGraph) -> ReadGraph:
-        """The graph without weights that the problem does not know, and a note that says so; others are checked."""
+        """The graph without the weights that the problem ignores, with a note about them; the others are checked."""
         kind = get_problem(problem)
         graph, ignored = without_ignored_weights(kind, read.graph), ignored_weights(kind, read.graph)
         check_weights(kind, [graph])
@@ -128,7 +131,7 @@ class Service:
         return ReadGraph(graph, [*read.notes, note]) if ignored else read
 
     def answer(self, request: messages.SolveRequest, read: ReadGraph, solved: Solved) -> dict[str, Any]:
-        """The answer to a request: what `diffuco solve --json` prints, and the comparison with greedy."""
+        """The answer to a request: what `diffuco solve --json` prints, and a comparison with greedy."""
         record = solved.solution.to_dict()
         greedy: Solution = solve(read.graph, request.problem, method="greedy", device="cpu")
         gain = -greedy.problem.sign * (solved.solution.objective - greedy.objective)
@@ -151,7 +154,7 @@ class Service:
         return dict(finite(record))
 
     def load(self, name: str) -> Checkpoint:
-        """A model, loaded when first needed."""
+        """A model; it is loaded when first needed."""
         with self._loading:
             if name not in self._loaded:
                 self._loaded[name] = load_model(self._paths[name], self.device)
@@ -181,7 +184,7 @@ class Service:
         checkpoint = load_model(path)
         name = Path(path).stem
         if name in self.cards:
-            raise InputError(f"{path}: there is a model '{name}' already; rename the file")
+            raise InputError(f"{path}: there is already a model '{name}'; rename the file")
         shape = asdict(checkpoint.model.config)
         about = {"name": name, "problem": checkpoint.problem, "model": shape, "baseline": None, "grown_from": None}
         self.cards[name] = about | checkpoint.card
@@ -189,11 +192,11 @@ class Service:
         self._own_defaults.setdefault(checkpoint.problem, name)
 
     def _public_name(self, name: str) -> str:
-        """The name of a model of the user's, whose path is nobody's business."""
+        """The public name of a model of the user; clients must not see its path."""
         return next((public for public, path in self._paths.items() if path == name), name)
 
     def _choose(self, request: messages.SolveRequest, graph: Graph, *, is_watched: bool) -> str | None:
-        """The model asked for or the server's own, if any; one that is watched has to be known beforehand."""
+        """The requested model or the server's own, if any; a model to watch must be known beforehand."""
         if request.model is None:
             own = self._own_defaults.get(request.problem)
             if own is None and is_watched:
@@ -241,7 +244,7 @@ class Service:
             ("edges", num_edges, self.limits.max_edges),
         ):
             if count > most:
-                raise RefusalError(422, f"{count:.0f} {kind}; this server solves graphs of at most {most}")
+                raise RefusalError(422, f"the graph has {count:.0f} {kind}; this server allows at most {most}")
 
 
 def shown_graph(read: ReadGraph) -> dict[str, Any]:
@@ -263,7 +266,9 @@ def _check_weights(graph: Graph) -> None:
     for kind, weights in (("edge", graph.edge_weights), ("node", graph.node_weights)):
         largest = 0.0 if weights is None else float(np.abs(weights).max(initial=0.0))
         if largest > MAX_WEIGHT:
-            raise RefusalError(422, f"{kind} weight {largest:g}; scale the weights to at most {MAX_WEIGHT:g}")
+            raise RefusalError(
+                422, f"the largest {kind} weight is {largest:g}; scale the weights to at most {MAX_WEIGHT:g}"
+            )
 
 
 def _plain(label: object) -> int | str:
@@ -271,7 +276,7 @@ def _plain(label: object) -> int | str:
 
 
 def _rb_edges(source: messages.RbGraph) -> float:
-    """At most so many edges: those in the cliques and all that are drawn between them."""
+    """An upper limit on the edges: those in the cliques and all that are drawn between them."""
     k, p = source.clique_size, source.tightness
     between = 0.0 if p == 1 else source.num_cliques * math.log(k) / -math.log1p(-p) * p * k**2
     return source.num_cliques * k * (k - 1) / 2 + between

@@ -18,8 +18,8 @@ const state = {
   about: null,
   models: [],
   problem: "mis",
-  file: null, // the file that was chosen last, as the server is told of it
-  source: null, // what the server is told the graph is
+  file: null, // the file that was chosen last, as it is sent to the server
+  source: null, // the graph as it is sent to the server
   isGeneratorChosen: false, // by hand, not by what suits the problem
   graph: null,
   positions: null,
@@ -30,7 +30,7 @@ const state = {
   frame: 0,
   selected: 0,
   isPlaying: false,
-  solving: null, // AbortController of the solve that runs
+  solving: null, // AbortController of the running solve
 };
 
 const view = new GraphView($("graph"), showTip);
@@ -86,7 +86,7 @@ function chooseProblem(name) {
   listModels();
   forgetSolve();
   const { suits } = PROBLEMS[name];
-  // A QUBO lives on its coefficients, the others on edges alone.
+  // A QUBO needs coefficients; the other problems need only edges.
   const isWrongKind = (suits === "random-qubo") !== ($("generator").value === "random-qubo");
   if (state.graph && state.source.kind !== "text" && (isWrongKind || (!state.isGeneratorChosen && suits !== $("generator").value))) {
     $("generator").value = suits;
@@ -103,7 +103,7 @@ function listModels() {
 
 function describeModel() {
   const model = state.models.find(({ name }) => name === $("model").value);
-  $("about-model").textContent = model ? `Trained on ${model.trained_on}.` : "As suits the graph; the answer names it.";
+  $("about-model").textContent = model ? `Trained on ${model.trained_on}.` : "Chosen to suit the graph; the answer names it.";
   $("about-model").title = model ? `Choose it for ${model.choose_it_for}.` : "";
 }
 
@@ -169,7 +169,7 @@ async function loadGraph(source) {
     $("solve").disabled = $("play").disabled = false;
     if (shown.notes.length) say(shown.notes.join("; "), "graph-message", "note");
     offerFormats(source, true);
-    if (source.kind === "text") $("graph").scrollIntoView({ block: "nearest" }); // on a phone it is not beside the file
+    if (source.kind === "text") $("graph").scrollIntoView({ block: "nearest" }); // on a phone the picture is not beside the file
   } catch (error) {
     if (request !== graphRequest) return;
     say(error, "graph-message");
@@ -189,7 +189,7 @@ function layOut() {
     view.move(data.positions, data.isFinal);
     if (data.isFinal) {
       drawThumbs();
-      document.documentElement.dataset.layout = id; // for those who wait for the picture
+      document.documentElement.dataset.layout = id; // tests wait for this
     }
   };
   layoutWorker.postMessage({ id, numNodes: state.graph.numNodes, edges: state.graph.edges });
@@ -237,7 +237,7 @@ function take(kind, content, control) {
     state.numSteps = content.num_steps;
     $("scrub").max = content.num_steps + 1;
     makeThumbs(content.samples);
-    if (content.ahead) busy(`waiting, ${content.ahead} before you`);
+    if (content.ahead) busy(`waiting, ${content.ahead} ahead of you`);
   }
   if (kind === "step") {
     state.frames.push({ states: content.states.map(unpack), energies: content.energies });
@@ -431,7 +431,7 @@ function showAnswer() {
     }),
   );
   $("answer").replaceChildren(value, verdict, comparison, bars, facts, actions);
-  document.documentElement.dataset.answer = answer.objective; // for those who wait for it
+  document.documentElement.dataset.answer = answer.objective; // tests wait for this
 }
 
 function save(blob, suffix) {
@@ -463,7 +463,7 @@ function busy(text = "") {
   clearTimeout(busy.timer);
   $("busy-text").textContent = text;
   if (!text) $("busy").hidden = true;
-  else busy.timer = setTimeout(() => ($("busy").hidden = false), 250); // what is quick needs no sign
+  else busy.timer = setTimeout(() => ($("busy").hidden = false), 250); // quick work needs no sign
 }
 
 function showLegend() {

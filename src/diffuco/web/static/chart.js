@@ -20,7 +20,7 @@ export function drawChart(host, { frames, numSteps, decoded, frame, selected }) 
   if (low === high) [low, high] = [low - 1, high + 1];
   const last = numSteps + 1;
   const x = (step) => MARGIN.left + ((width - MARGIN.left - MARGIN.right) * step) / last;
-  // Noise costs so much that on a linear scale the end, where it gets interesting, would be one flat line.
+  // Noise has so much energy that a linear scale would show the interesting end as one flat line.
   const unit = (high - low) / 40;
   const lift = (value) => Math.log1p((value - low) / unit) / Math.log1p(40);
   const y = (value) => height - MARGIN.bottom - (height - MARGIN.top - MARGIN.bottom) * lift(value);

@@ -1,5 +1,5 @@
-// What each problem means on the picture: names, colours, which edges and nodes to point out, and a kind of graph on
-// which its shipped model is at home.
+// What each problem means in the picture: names, colours, which edges and nodes to highlight, and a kind of graph that
+// suits its shipped model.
 
 const inside = (a, b) => a && b;
 const outside = (a, b) => !a && !b;

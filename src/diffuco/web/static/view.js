@@ -274,7 +274,7 @@ export class GraphView {
 
 /** A small picture of one sample: dots only. */
 export function drawThumb(canvas, positions, on, colours, isCut) {
-  const ratio = 2; // thumbs stand between pixels, where one to one would blur
+  const ratio = 2; // thumbnails lie between pixels and would blur at a ratio of 1
   const size = canvas.clientWidth;
   if (!size || !positions?.length) return;
   if (canvas.width !== Math.round(size * ratio)) canvas.width = canvas.height = Math.round(size * ratio);
