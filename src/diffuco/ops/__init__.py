@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from diffuco.foundation.errors import InputError
-from diffuco.ops import reference, torch_anneal, torch_decode
+from diffuco.ops import reference, torch_anneal, torch_bifurcation, torch_decode
 from diffuco.ops.adjacency import CoverCosts, CsrAdjacency, DenseAdjacency, NeighborLists
 
 Decoder = Literal["numba", "torch", "triton"]
@@ -141,6 +141,26 @@ def anneal_cover(
     csr, costs = _csr(adjacency), costs and costs.cpu()
     found = numba_anneal.anneal_cover(states.cpu(), csr, penalty, temperatures.cpu(), seed, costs)
     return found.to(states.device)
+
+
+def bifurcate_quadratic(
+    positions: Tensor,
+    momenta: Tensor,
+    adjacency: CsrAdjacency | DenseAdjacency,
+    *,
+    linear: Tensor,
+    edge: float,
+    pair: float,
+    strengths: Tensor,
+    pumps: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """Discrete simulated bifurcation of a quadratic energy. Reference: `torch_bifurcation.bifurcate_quadratic`."""
+    if positions.device.type == "cpu":
+        from diffuco.ops import numba_bifurcation
+
+        csr = _csr(adjacency)
+        return numba_bifurcation.bifurcate_quadratic(positions, momenta, csr, linear, edge, pair, strengths, pumps)
+    return torch_bifurcation.bifurcate_quadratic(positions, momenta, adjacency, linear, edge, pair, strengths, pumps)
 
 
 def implementations(device: torch.device) -> dict[str, str]:
