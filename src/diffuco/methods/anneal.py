@@ -24,7 +24,7 @@ MAX_ROWS = 2**22
 FIRST_SWEEPS = 20
 """Of the round from which the speed is known."""
 MAX_SWEEPS = 20_000
-"""Longer than this a round does not get: another one from new states finds more."""
+"""Of a round, for up to 1,000 nodes and in proportion beyond; with time for more, another round finds more."""
 
 
 class FlipAnnealing(Annealer):
@@ -64,7 +64,8 @@ def anneal_until(
     def run(num_sweeps: int) -> Tensor:
         return _round(problem, batch, start(), Schedule(num_sweeps, temperature), generator)
 
-    return best_of_rounds(deadline, problem, batch, run, FIRST_SWEEPS, MAX_SWEEPS)
+    max_sweeps = MAX_SWEEPS * max(1, batch.largest // 1000)
+    return best_of_rounds(deadline, problem, batch, run, FIRST_SWEEPS, max_sweeps)
 
 
 def _round(problem: Problem, batch: Batch, start: Tensor, schedule: Schedule, generator: torch.Generator) -> Tensor:
