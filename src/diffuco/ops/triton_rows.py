@@ -61,7 +61,7 @@ class KernelRows(NamedTuple):
 
 def columns_per_program(num_columns: int) -> int:
     """Columns of a tile."""
-    return min(MAX_COLUMNS, 2 ** (num_columns - 1).bit_length())
+    return min(MAX_COLUMNS, 1 << (num_columns - 1).bit_length())
 
 
 def launches_for(degrees: Tensor, spans: list[tuple[int, int]], num_columns: int) -> list[Launch]:
