@@ -106,7 +106,7 @@ def test_kernels_compile_for_hopper(tmp_path):
 
 @pytest.mark.gpu
 @every_colorable_problem
-def test_gpu_gives_the_states_of_sequential_annealing_on_a_large_graph(problem):
+def test_gpu_gives_the_states_of_the_reference_on_a_large_graph(problem):
     batch = SparseBatch.from_graphs([ba_graph(9_000, 4, np.random.default_rng(0))], device=DEVICE)
     start, arguments = states_for(batch, 20), annealing_arguments(problem, batch, 15)
     annealed = triton_color_anneal.anneal_quadratic(start, *arguments)
