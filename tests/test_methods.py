@@ -21,7 +21,7 @@ from diffuco.problems import all_problems, get_problem
 
 PAIRS = [(m.name, p.name) for m in all_methods() for p in all_problems() if m.solves(p)]
 EXACT = ("auto", "cp-sat", "highs", "gurobi")
-ANNEALERS = ("anneal", "rlsa", "sa", "tabu")
+ANNEALERS = ("anneal", "rlsa", "bifurcation", "sa", "tabu")
 MODELS = ("diffuco", "diffuco-ce")
 
 
@@ -122,7 +122,7 @@ def test_a_time_limit_is_kept(name, problem):
     assert all(solution.feasible for solution in solutions)
 
 
-@pytest.mark.parametrize("name", ["anneal", "rlsa", "sa", "mfa"])
+@pytest.mark.parametrize("name", ["anneal", "rlsa", "bifurcation", "sa", "mfa"])
 def test_annealers_beat_greedy_on_cuts(name):
     if get_method(name).missing():
         pytest.skip(f"{name} is not installed")
@@ -139,7 +139,7 @@ def test_goemans_williamson_keeps_its_promise():
 
 def test_a_batch_of_many_sizes_gives_every_graph_its_own_answer():
     graphs = [Graph.from_edges([], size) for size in (3, 0, 1)] + get_dataset("rb-tiny").graphs("test", 5)
-    for name in ("auto", "anneal", "rlsa", "mfa", "greedy", "diffuco", "diffuco-ce"):
+    for name in ("auto", "anneal", "rlsa", "bifurcation", "mfa", "greedy", "diffuco", "diffuco-ce"):
         done: list[int] = []
         solutions = diffuco.solve(graphs, "mis", method=name, device="cpu", on_solved=done.append)
         assert [solution.graph for solution in solutions] == graphs

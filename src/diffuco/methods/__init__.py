@@ -7,6 +7,7 @@ from diffuco.inference.answers import SampleOptions
 from diffuco.methods.anneal import FlipAnnealing
 from diffuco.methods.auto import Automatic
 from diffuco.methods.base import Deadline, GraphByGraph, Method, Settings, repair
+from diffuco.methods.bifurcation import Bifurcation
 from diffuco.methods.clique import CliqueSearch
 from diffuco.methods.cp_sat import CpSat
 from diffuco.methods.dwave import SimulatedAnnealing, TabuSearch
@@ -48,7 +49,7 @@ def register_method(method: Method) -> None:
 
 for _kind in (
     *(Automatic, ModelMethod, PlainModelMethod, Greedy, DegreeBasedGreedy, FlipAnnealing, MeanFieldAnnealing),
-    *(ParallelAnnealing, Egn, EgnAnneal, SimulatedAnnealing, TabuSearch),
+    *(ParallelAnnealing, Bifurcation, Egn, EgnAnneal, SimulatedAnnealing, TabuSearch),
     *(GoemansWilliamson, Networkx, CliqueSearch, CpSat, Highs, Gurobi, Kamis),
 ):
     register_method(_kind())

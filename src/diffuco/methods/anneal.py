@@ -6,16 +6,14 @@ coin flips. Conditional Expectation makes the last repairs.
 Legend: N rows, S chains per graph.
 """
 
-import time
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-from diffuco.foundation.devices import finish
 from diffuco.graphs.batch import Batch
 from diffuco.inference.refinement import Schedule, anneal, schedule_for
-from diffuco.methods.annealer import Annealer
+from diffuco.methods.annealer import Annealer, best_of_rounds
 from diffuco.methods.base import Deadline
 from diffuco.problems import Problem
 
@@ -26,9 +24,7 @@ MAX_ROWS = 2**22
 FIRST_SWEEPS = 20
 """Of the round from which the speed is known."""
 MAX_SWEEPS = 20_000
-"""Longer than this a round does not get: another one from new states finds more."""
-SHARE_OF_TIME = 0.9
-"""Of what is left, so that a round ends in time."""
+"""Of a round, for up to 1,000 nodes and in proportion beyond; with time for more, another round finds more."""
 
 
 class FlipAnnealing(Annealer):
@@ -64,26 +60,14 @@ def anneal_until(
     generator: torch.Generator,
 ) -> Tensor:
     """The best states of some rounds, each from what `start` returns and as long as the time allows. [N, S]."""
-    left_s = deadline.remaining_s
-    best = _round(problem, batch, start(), Schedule(1, temperature), generator)
-    finish(batch.device)
-    deadline = Deadline.after(left_s)  # compiling, which that sweep may have begun with, is no search
-    num_sweeps = FIRST_SWEEPS
-    while num_sweeps > 0:
-        started = time.perf_counter()
-        found = _round(problem, batch, start(), Schedule(num_sweeps, temperature), generator)
-        best = _better(problem, batch, best, found)
-        finish(batch.device)
-        sweep_s = (time.perf_counter() - started) / num_sweeps
-        num_sweeps = min(MAX_SWEEPS, int(SHARE_OF_TIME * deadline.remaining_s / sweep_s))
-    return best
+
+    def run(num_sweeps: int) -> Tensor:
+        return _round(problem, batch, start(), Schedule(num_sweeps, temperature), generator)
+
+    max_sweeps = MAX_SWEEPS * max(1, batch.largest // 1000)
+    return best_of_rounds(deadline, problem, batch, run, FIRST_SWEEPS, max_sweeps)
 
 
 def _round(problem: Problem, batch: Batch, start: Tensor, schedule: Schedule, generator: torch.Generator) -> Tensor:
     seed = int(torch.randint(2**62, (), generator=generator, device=batch.device))
     return anneal(problem, batch, start, schedule, seed=seed)
-
-
-def _better(problem: Problem, batch: Batch, first: Tensor, second: Tensor) -> Tensor:
-    """Of two states of every chain, the one of lower energy. [N, S], [N, S] -> [N, S]."""
-    return torch.where(batch.spread(problem.energy(batch, second) < problem.energy(batch, first)), second, first)

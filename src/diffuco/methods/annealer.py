@@ -3,8 +3,9 @@
 Legend: B graphs, N rows, S states per graph.
 """
 
+import time
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -21,6 +22,8 @@ from diffuco.solution.result import Solution
 
 ROWS_PER_BATCH = {"cpu": 2**16, "cuda": 2**24}
 """Nodes times states of the graphs that are annealed together: what fits a CPU's cache, what keeps a GPU busy."""
+SHARE_OF_TIME = 0.9
+"""Of what is left, so that a round ends in time."""
 
 
 class Annealer(Method):
@@ -73,3 +76,34 @@ class Annealer(Method):
         max_rows = ROWS_PER_BATCH.get(device.type, ROWS_PER_BATCH["cuda"])
         batches = enumerate(batches_by_size(graphs, self.num_columns(problem), max_rows))
         return in_order((positions, solve_batch(number, positions)) for number, positions in batches)
+
+
+def best_of_rounds(
+    deadline: Deadline,
+    problem: Problem,
+    batch: Batch,
+    run: Callable[[int], Tensor],
+    first_length: int,
+    max_length: int,
+) -> Tensor:
+    """The best states of the rounds that fit into the time, each as long as what is left of it allows. [N, S].
+
+    `run(length)` returns the states of a round [N, S]. The first round, of `first_length`, tells how fast it is.
+    """
+    left_s = deadline.remaining_s
+    best = run(1)
+    finish(batch.device)
+    deadline = Deadline.after(left_s)  # compiling, which that round may have begun with, is no search
+    length = first_length
+    while length > 0:
+        started = time.perf_counter()
+        best = better(problem, batch, best, run(length))
+        finish(batch.device)
+        seconds = (time.perf_counter() - started) / length
+        length = min(max_length, int(SHARE_OF_TIME * deadline.remaining_s / seconds))
+    return best
+
+
+def better(problem: Problem, batch: Batch, first: Tensor, second: Tensor) -> Tensor:
+    """Of two states in each column, the one of lower energy. [N, S], [N, S] -> [N, S]."""
+    return torch.where(batch.spread(problem.energy(batch, second) < problem.energy(batch, first)), second, first)

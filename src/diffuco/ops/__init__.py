@@ -12,13 +12,16 @@ import torch
 from torch import Tensor
 
 from diffuco.foundation.errors import InputError
-from diffuco.ops import reference, torch_anneal, torch_decode
+from diffuco.ops import reference, torch_anneal, torch_bifurcation, torch_color_anneal, torch_decode
 from diffuco.ops.adjacency import CoverCosts, CsrAdjacency, DenseAdjacency, NeighborLists
 
 Decoder = Literal["numba", "torch", "triton"]
 
 decoder_override: Decoder | None = None
 """Tests set this to compare the implementations that decode and anneal dense batches on one device."""
+
+ASKED_AT_ONCE = 4096
+"""Nodes of a colour times chains from which on a GPU anneals them faster than the CPU; one kernel asks them all."""
 
 _log = logging.getLogger(__name__)
 
@@ -115,6 +118,10 @@ def anneal_quadratic(
         anneal = _tensor_annealer(states.device).anneal_quadratic
         annealed: Tensor = anneal(states, adjacency, linear, edge, pair, temperatures, seed)
         return annealed
+    if isinstance(adjacency, CsrAdjacency) and not pair and _colors_pay(states, adjacency):
+        anneal = _color_annealer(states.device).anneal_quadratic
+        annealed = anneal(states, adjacency, linear, edge, temperatures, seed)
+        return annealed
     from diffuco.ops import numba_anneal
 
     csr = _csr(adjacency)
@@ -143,12 +150,36 @@ def anneal_cover(
     return found.to(states.device)
 
 
+def bifurcate_quadratic(
+    positions: Tensor,
+    momenta: Tensor,
+    adjacency: CsrAdjacency | DenseAdjacency,
+    *,
+    linear: Tensor,
+    edge: float,
+    pair: float,
+    strengths: Tensor,
+    pumps: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """Discrete simulated bifurcation of a quadratic energy. Reference: `torch_bifurcation.bifurcate_quadratic`."""
+    if positions.device.type == "cpu":
+        from diffuco.ops import numba_bifurcation
+
+        csr = _csr(adjacency)
+        return numba_bifurcation.bifurcate_quadratic(positions, momenta, csr, linear, edge, pair, strengths, pumps)
+    if isinstance(adjacency, CsrAdjacency) and not pair and triton_works():
+        from diffuco.ops import triton_bifurcation
+
+        return triton_bifurcation.bifurcate_quadratic(positions, momenta, adjacency, linear, edge, strengths, pumps)
+    return torch_bifurcation.bifurcate_quadratic(positions, momenta, adjacency, linear, edge, pair, strengths, pumps)
+
+
 def implementations(device: torch.device) -> dict[str, str]:
     """Which implementation serves each operation that has several, for `diffuco doctor`."""
     dense = _decoder(device)
     return {
         "neighbor sum": "torch",
-        **{"decode dense": dense, "decode sparse": "numba", "anneal dense": dense, "anneal sparse": "numba"},
+        **{"decode dense": dense, "decode sparse": "numba", "anneal dense": dense, "anneal sparse": dense},
     }
 
 
@@ -183,6 +214,22 @@ def _tensor_annealer(device: torch.device) -> ModuleType:
     return torch_anneal if _decoder(device) == "torch" else _triton_module("triton_anneal")
 
 
+def _color_annealer(device: torch.device) -> ModuleType:
+    """The module that anneals quadratic energies of large sparse graphs on a GPU."""
+    return torch_color_anneal if _decoder(device) == "torch" else _triton_module("triton_color_anneal")
+
+
+def _colors_pay(states: Tensor, adjacency: CsrAdjacency) -> bool:
+    """Whether states are on a GPU, and few colours leave enough to ask at the same time."""
+    if states.device.type != "cuda" or _decoder(states.device) == "numba":
+        return False
+    num_colors = torch_color_anneal.color_classes(adjacency).most_colors
+    if num_colors * ASKED_AT_ONCE <= states.numel():
+        return True
+    _log.debug("%d rows in %d colours: annealed on the CPU", len(states), num_colors)
+    return False
+
+
 def _triton_module(name: str) -> ModuleType:
     try:
         # Imported here: not every platform has Triton, and importing it takes time.
@@ -195,7 +242,7 @@ def _triton_module(name: str) -> ModuleType:
 
 
 def _csr(adjacency: CsrAdjacency | DenseAdjacency) -> CsrAdjacency:
-    # Compressed rows have no GPU kernel yet, so they are always decoded and annealed on the CPU.
+    # Compressed rows are decoded on the CPU, and annealed there unless the energy is quadratic and the graph large.
     return (adjacency.to_csr() if isinstance(adjacency, DenseAdjacency) else adjacency).cpu()
 
 

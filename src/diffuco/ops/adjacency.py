@@ -29,6 +29,24 @@ class CsrAdjacency(NamedTuple):
         weights = None if self.weights is None else self.weights.cpu()
         return CsrAdjacency(self.row_starts.cpu(), self.sizes.cpu(), self.indptr.cpu(), self.indices.cpu(), weights)
 
+    def reordered(self, order: Tensor) -> "CsrAdjacency":
+        """The same edges between rows that are numbered anew: row i is the one that was `order[i]`. [N].
+
+        A graph whose rows no longer lie together has no first row, so this is for one graph or for sums over
+        neighbours.
+
+        >>> path = CsrAdjacency(*map(torch.tensor, ([0], [3], [0, 1, 3, 4], [1, 0, 2, 1])), None)  # 0 - 1 - 2
+        >>> path.reordered(torch.tensor([1, 0, 2])).indices.tolist()
+        [1, 2, 0, 0]
+        """
+        degrees = self.indptr.diff()[order]
+        indptr = torch.cat([degrees.new_zeros(1), degrees.cumsum(0)])
+        numbers = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
+        shifts = (self.indptr[order] - indptr[:-1]).repeat_interleave(degrees, output_size=len(self.indices))
+        edges = shifts + torch.arange(len(self.indices), device=order.device)
+        weights = None if self.weights is None else self.weights[edges]
+        return CsrAdjacency(self.row_starts, self.sizes, indptr, numbers[self.indices[edges]], weights)
+
 
 class DenseAdjacency(NamedTuple):
     """One padded matrix per graph, zero where there is no edge and in the padding."""

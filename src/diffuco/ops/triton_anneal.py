@@ -294,12 +294,12 @@ def _at(values: tl.tensor, nodes: tl.tensor, node: tl.tensor, is_tensor: tl.cons
 @triton.jit
 def _thresholds(temperature: tl.tensor, counter: tl.tensor, nodes: tl.tensor, table: tl.tensor) -> tl.tensor:
     """The change of energy below which each node flips in this sweep; `counter` is the chain's key plus its strides."""
-    levels = _mix(_mix(counter) + nodes.to(tl.uint32) * _STRIDE) >> _LEVEL_SHIFT
+    levels = mix(mix(counter) + nodes.to(tl.uint32) * _STRIDE) >> _LEVEL_SHIFT
     return temperature * tl.load(table + levels).to(tl.float64)
 
 
 @triton.jit
-def _mix(bits: tl.tensor) -> tl.tensor:
+def mix(bits: tl.tensor) -> tl.tensor:
     """The 32-bit mixer of the reference."""
     bits = (bits ^ (bits >> _SHIFT_1)) * _FACTOR_1
     bits = (bits ^ (bits >> _SHIFT_2)) * _FACTOR_2
