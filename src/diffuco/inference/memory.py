@@ -14,9 +14,10 @@ from diffuco.graphs.graph import Graph
 
 ROWS_AT_ONCE = 2**21
 """Nodes times samples of one large graph that are denoised together; its samples are split to stay below."""
-BYTES_PER_FEATURE = {"reference": 9 * 4, "fused": 5 * 2}
+BYTES_PER_FEATURE = {"reference": 9 * 4, "tiled": 5 * 4, "fused": 5 * 2}
 """Tensors a layer holds at its peak without gradients, times the bytes of a number. For the reference this was measured
-on sparse batches; the fused engine makes two of features, two of messages and one of their sums."""
+on sparse batches; the fused engine makes two of features, two of messages and one of their sums, and the tiled one the
+same while it encodes, then three."""
 TYPICAL_HIDDEN = 64
 """Features per node that are assumed of a network whose settings have no `num_hidden`: those of the paper's network. An
 estimate only: a network that needs more may exhaust the memory, one that needs less may be refused a huge graph."""

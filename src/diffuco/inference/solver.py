@@ -21,7 +21,7 @@ from diffuco.inference.refinement import schedule_for_samples
 from diffuco.inference.sampler import OnStep, Sampler
 from diffuco.inference.streaming import StreamedStep, stream_steps
 from diffuco.model.checkpoint import Checkpoint
-from diffuco.model.engine.acceleration import accelerate, pick_engine
+from diffuco.model.engine.acceleration import accelerate, sampling_engine
 from diffuco.model.engine.parameters import FlatParameters
 from diffuco.pretrained import default_model, load_model
 from diffuco.problems import Problem, Qubo, check_weights, get_problem
@@ -53,9 +53,7 @@ class Solver:
             )
         self.checkpoint = model
         network = model.model.to(self.device)
-        # Compiling pays when a shape repeats, as in training; here every batch has its own.
-        can_fuse = pick_engine("auto", network, self.device) == "fused"
-        self.engine = "fused" if can_fuse else "reference"
+        self.engine = sampling_engine(network, self.device)
         denoiser = accelerate(network, FlatParameters(network), self.engine)
         self.sampler = Sampler(denoiser, network.config.num_steps, self.device, records=network.is_recordable)
         self.load_seconds = time.perf_counter() - started

@@ -69,17 +69,22 @@ class Gnn(Network):
 
     def forward(self, batch: Batch, x: Tensor, step: Tensor, features: Tensor) -> Tensor:
         """Logits of X_{t-1}: states [N, S], steps t in 1..T [S], random features [N, S, R] -> [N, S]."""
-        inputs = [2 * x[..., None] - 1, features]
         scale = weight_scale(batch) if self.config.weighted else None
-        weights = node_inputs(batch, self.config, scale)
-        if weights is not None:
-            inputs.append(weights[:, None, None].expand(*x.shape, 1))
-        one_hot = F.one_hot(step - 1, self.config.num_steps).to(x.dtype)
-        h = self.encode_node(torch.cat(inputs, dim=-1)) + self.encode_step(one_hot)  # [N, S, F]
+        h = self.encode(batch, x, step, features)
         for layer in self.layers:
             h = layer(batch, h, scale)
         logits: Tensor = self.head(h).squeeze(-1)
         return logits.float() if logits.dtype == torch.bfloat16 else logits
+
+    def encode(self, batch: Batch, x: Tensor, step: Tensor, features: Tensor) -> Tensor:
+        """What the first layer gets: the state, random features and weights of each node, and the step. [N, S, F]."""
+        inputs = [2 * x[..., None] - 1, features]
+        weights = node_inputs(batch, self.config)
+        if weights is not None:
+            inputs.append(weights[:, None, None].expand(*x.shape, 1))
+        one_hot = F.one_hot(step - 1, self.config.num_steps).to(x.dtype)
+        encoded: Tensor = self.encode_node(torch.cat(inputs, dim=-1)) + self.encode_step(one_hot)
+        return encoded
 
 
 class MessageLayer(nn.Module):
@@ -125,10 +130,10 @@ class GraphNorm(nn.Module):
         return centred * batch.spread(self.scale * (variance + 1e-5).rsqrt()) + self.shift
 
 
-def node_inputs(batch: Batch, config: GnnConfig, scale: Tensor | None) -> Tensor | None:
+def node_inputs(batch: Batch, config: GnnConfig) -> Tensor | None:
     """The weights that nodes see; None if the network sees none. [N]."""
-    if scale is not None:
-        return batch.node_weights_or(0.0) / scale
+    if config.weighted:
+        return batch.node_weights_or(0.0) / weight_scale(batch)
     if not config.node_weighted:
         return None
     return torch.ones_like(batch.degrees) if batch.relative_weights is None else batch.relative_weights

@@ -13,6 +13,7 @@ from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import Batch
 from diffuco.model.base import Network
 from diffuco.model.engine.parameters import FlatParameters
+from diffuco.model.engine.tiled import TiledGnn
 from diffuco.model.gnn import Gnn
 from diffuco.ops import triton_works
 
@@ -20,9 +21,12 @@ if TYPE_CHECKING:
     from diffuco.model.engine.fused import FusedGnn
 
 ENGINES = ("reference", "compiled", "fused")
-"""In this order: plain float32, torch.compile with bfloat16 products, Triton kernels in float16."""
+"""Engines that also train, in this order: plain float32, torch.compile with bfloat16 products, Triton kernels in
+float16. `sampling_engine` knows one more."""
 FUSED_HIDDEN = (16, 32, 64, 128)
 """Widths whose tiles fit the tensor cores."""
+TILED_HIDDEN = 64
+"""Up to this width, products of a tile are too small for BLAS to start threads within ours."""
 MAX_VARIANTS = 32
 """Variants of a layer that torch.compile may make before it gives up and runs the layer uncompiled."""
 
@@ -67,9 +71,17 @@ def pick_engine(name: str, network: Network, device: torch.device) -> str:
     return name
 
 
+def sampling_engine(network: Network, device: torch.device) -> str:
+    """The fastest engine for drawing samples; compiling does not pay, as every batch has a shape of its own."""
+    if pick_engine("auto", network, device) == "fused":
+        return "fused"
+    is_narrow = type(network) is Gnn and network.config.num_hidden <= TILED_HIDDEN
+    return "tiled" if is_narrow and device.type == "cpu" else "reference"
+
+
 def accelerate(
     network: Network, parameters: FlatParameters, engine: str, *, calls_at_once: int = 1
-) -> "Network | MixedPrecisionDenoiser | FusedGnn":
+) -> "Network | MixedPrecisionDenoiser | FusedGnn | TiledGnn":
     """The network with the given engine; `network` is on its device and `parameters` are its flat parameters.
 
     `calls_at_once` is the number of calls that will be differentiated together.
@@ -82,6 +94,8 @@ def accelerate(
         from diffuco.model.engine.fused import FusedGnn
 
         return FusedGnn(network, parameters, calls_at_once=calls_at_once)
+    if engine == "tiled":
+        return TiledGnn(network, parameters)
     # All layers share their code, and every variant of it (types, sizes, with and without gradient) counts.
     torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, MAX_VARIANTS)
     for part in (*network.layers, network.head):

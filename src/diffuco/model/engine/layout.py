@@ -8,7 +8,9 @@ from torch import Tensor
 
 from diffuco.model.engine.parameters import FlatParameters
 from diffuco.model.gnn import Gnn
-from diffuco.ops.triton_gnn_pieces import LAYER_MATRICES, LAYER_VECTORS
+
+LAYER_MATRICES, LAYER_VECTORS = 5, 5
+"""Of a packed layer, as `ops.triton_gnn_pieces` has them."""
 
 
 class Layout:
@@ -28,7 +30,7 @@ class Layout:
         parts += [at["head.0.weight"].T, at["head.3.weight"].T, *(at[f"head.{name}"] for name in _HEAD_VECTORS)]
         self.order = torch.cat([part.reshape(-1) for part in parts]).to(next(model.parameters()).device)
         self.first_layer = self.num_inputs * self.num_hidden
-        lines = LAYER_MATRICES.value * self.num_hidden + LAYER_VECTORS.value
+        lines = LAYER_MATRICES * self.num_hidden + LAYER_VECTORS
         self.layer_size = lines * self.num_hidden
         self.head = self.first_layer + self.num_layers * self.layer_size
 

@@ -64,7 +64,7 @@ def neighborhood(batch: Batch, config: GnnConfig, dtype: torch.dtype) -> Neighbo
     weighted = config.weighted
     scale = weight_scale(batch) if weighted else torch.ones_like(batch.degrees)
     per_degree = 1 / batch.degrees.clamp(min=1).sqrt()
-    seen = node_inputs(batch, config, scale if weighted else None)
+    seen = node_inputs(batch, config)
     inputs = torch.zeros_like(batch.degrees) if seen is None else seen
     if batch.wide_lists is not None:
         lists = batch.wide_lists if weighted else batch.wide_lists._replace(weights=None)

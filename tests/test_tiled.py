@@ -1,0 +1,101 @@
+"""The engine for a CPU against the network it computes."""
+
+import numpy as np
+import pytest
+import torch
+
+from diffuco.graphs.batch import DenseBatch, SparseBatch
+from diffuco.graphs.generate import ba_graph, random_qubo, rb_graph
+from diffuco.graphs.graph import Graph
+from diffuco.inference.solver import Solver
+from diffuco.model.engine import tiled
+from diffuco.model.engine.acceleration import sampling_engine
+from diffuco.model.engine.parameters import FlatParameters
+from diffuco.model.engine.tiled import TiledGnn
+from diffuco.model.gnn import Gnn, GnnConfig
+
+CPU = torch.device("cpu")
+
+
+def network_of(**settings):
+    torch.manual_seed(0)
+    network = Gnn(GnnConfig(num_steps=4, num_layers=3, **settings))
+    with torch.no_grad():
+        for parameter in network.parameters():  # norms that do something
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    return network
+
+
+def graphs_of(kind):
+    rng = np.random.default_rng(0)
+    if kind == "qubo":
+        return [random_qubo(40, 0.3, rng), random_qubo(70, 0.1, rng)]
+    return [ba_graph(90, 4, rng), rb_graph(5, 4, 0.5, rng), Graph(3, np.empty((0, 2), dtype=np.int64))]
+
+
+@pytest.fixture
+def always(monkeypatch):
+    monkeypatch.setattr(tiled, "MIN_ROWS", 0)
+
+
+@pytest.mark.parametrize("kind", [SparseBatch, DenseBatch])
+@pytest.mark.parametrize("num_samples", [1, 3])
+@pytest.mark.parametrize(
+    ("graphs", "settings"),
+    [
+        ("plain", {"num_hidden": 64}),
+        ("plain", {"num_hidden": 16, "num_random_features": 0}),
+        ("plain", {"num_hidden": 32, "node_weighted": True}),
+        ("qubo", {"num_hidden": 32, "weighted": True}),
+        ("plain", {"num_hidden": 32, "weighted": True}),
+    ],
+)
+def test_logits_are_those_of_the_network(always, kind, num_samples, graphs, settings):
+    network = network_of(**settings)
+    batch = kind.from_graphs(graphs_of(graphs))
+    x = torch.randint(2, (batch.num_rows, num_samples)).float()
+    features = torch.randn(batch.num_rows, num_samples, network.num_random_features)
+    step = torch.arange(num_samples) % 4 + 1
+    with torch.inference_mode():
+        expected = network(batch, x, step, features)
+        found = TiledGnn(network, FlatParameters(network))(batch, x, step, features)
+    real = batch.mask if isinstance(batch, DenseBatch) else slice(None)
+    torch.testing.assert_close(found[real], expected[real], rtol=1e-3, atol=1e-3)
+    assert expected[real].std() > 0.1
+
+
+def test_later_parameters_count(always):
+    network = network_of(num_hidden=16)
+    parameters = FlatParameters(network)
+    engine = TiledGnn(network, parameters)
+    batch = SparseBatch.from_graphs(graphs_of("plain"))
+    given = (batch, torch.zeros(batch.num_rows, 2), torch.ones(2, dtype=torch.int64), torch.zeros(batch.num_rows, 2, 5))
+    with torch.inference_mode():
+        before = engine(*given)
+        parameters.vector.data.mul_(0.9)
+        assert not torch.allclose(engine(*given), before)
+        torch.testing.assert_close(engine(*given), network(*given), rtol=1e-3, atol=1e-3)
+
+
+def test_small_batches_and_gradients_are_left_to_the_network():
+    network = network_of(num_hidden=16)
+    engine = TiledGnn(network, FlatParameters(network))
+    batch = SparseBatch.from_graphs(graphs_of("plain"))
+    given = (batch, torch.zeros(batch.num_rows, 2), torch.ones(2, dtype=torch.int64), torch.zeros(batch.num_rows, 2, 5))
+    with torch.inference_mode():
+        assert torch.equal(engine(*given), network(*given))
+    assert engine(*given).requires_grad
+
+
+def test_narrow_networks_are_tiled_on_a_cpu():
+    assert sampling_engine(network_of(num_hidden=64), CPU) == "tiled"
+    assert sampling_engine(network_of(num_hidden=128), CPU) == "reference"
+
+
+def test_samples_of_a_large_graph_are_as_good(monkeypatch):
+    graph = ba_graph(6000, 4, np.random.default_rng(1))
+    options = {"samples": 4, "step_factor": 1, "refine": 0}
+    (found,) = Solver("max-cut", "max-cut-ba-small", device="cpu").solve([graph], **options)
+    monkeypatch.setattr(tiled, "MIN_ROWS", 10**9)
+    (expected,) = Solver("max-cut", "max-cut-ba-small", device="cpu").solve([graph], **options)
+    assert np.mean(found.objectives) == pytest.approx(np.mean(expected.objectives), rel=1e-3)
