@@ -1,0 +1,121 @@
+"""One large graph: samples of models against annealing, bifurcation and greedy, at equal seconds, in one run.
+
+    python benchmarks/large_graphs.py --nodes 100000 --families uniform preferential --limits 1 4 16 --json large.json
+
+Every method gets the same graph and the same limits. A model is measured as it samples: one pass over its steps with
+one sample, and the paper's three passes with four samples, both decoded by Conditional Expectation and not refined.
+"seconds" is the time of the whole call of `diffuco.solve`, from arrays in memory to a checked solution. Before the
+clock starts, each method solves the graph once with the shortest limit, because the first call compiles kernels.
+Objectives and seconds are means over `--seeds` seeds; the graph stays the same.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Iterator
+
+import numpy as np
+from evidence import Record, add_options, measured_limits, require_green, write_record
+from rich.console import Console
+from rich.table import Table
+
+import diffuco
+from diffuco.foundation.devices import pick_device
+from diffuco.foundation.provenance import hardware
+from diffuco.graphs.families import geometric_graph, power_law_graph, regular_graph
+from diffuco.graphs.generate import ba_graph, er_graph
+from diffuco.graphs.graph import Graph
+from diffuco.methods import get_method
+from diffuco.problems import get_problem
+
+TESTS = ("tests/test_methods.py",)
+FAMILIES = {
+    "uniform": lambda n, rng: er_graph(n, 8 / (n - 1), rng),
+    "regular": lambda n, rng: regular_graph(n, 5, rng),
+    "power-law": lambda n, rng: power_law_graph(n, 2.5, 3, rng),
+    "geometric": lambda n, rng: geometric_graph(n, 8.0, rng),
+    "preferential": lambda n, rng: ba_graph(n, 4, rng),
+}
+"""Mean degree about 8, and 5 where every node has the same."""
+RIVALS = ("anneal", "bifurcation")
+PASSES = ({"samples": 1, "step_factor": 1}, {"samples": 4, "step_factor": 3})
+
+
+def main() -> None:
+    """Measure the graphs named on the command line."""
+    arguments = _arguments()
+    device = pick_device(arguments.device)
+    tests = require_green(TESTS, skip=arguments.skip_tests)
+    limits = measured_limits(device)
+    records: list[Record] = []
+    for family in arguments.families:
+        for num_nodes in arguments.nodes:
+            graph = FAMILIES[family](num_nodes, np.random.default_rng(0))
+            about = {"family": family, "nodes": num_nodes, "edges": graph.num_edges}
+            for problem in arguments.problems:
+                for found in measured(graph, problem, arguments):
+                    records.append(about | {"problem": problem} | found)
+                    print(*(f"{key} {value}" for key, value in records[-1].items()), sep=", ", flush=True)
+    Console().print(table(records, hardware(device)))
+    write_record(arguments, device, tests, limits, records)
+
+
+def measured(graph: Graph, problem: str, arguments: argparse.Namespace) -> Iterator[Record]:
+    """What every method finds in a graph, and in which time."""
+    shortest = min(arguments.limits)
+    for model in arguments.models:
+        if diffuco.load_model(model).problem != problem:
+            continue
+        for options in PASSES:
+            settings = {"model": model, "refine": 0, **options}
+            diffuco.solve(graph, problem, device=arguments.device, seed=99, **settings)
+            yield {"method": model, **options} | solved(graph, problem, arguments, settings)
+    yield {"method": "greedy"} | solved(graph, problem, arguments, {"method": "greedy"})
+    for name in (*RIVALS, *arguments.methods):
+        if not get_method(name).solves(get_problem(problem)):
+            continue
+        diffuco.solve(graph, problem, method=name, time_limit_s=shortest, device=arguments.device, seed=99)
+        for limit_s in arguments.limits:
+            settings = {"method": name, "time_limit_s": limit_s}
+            yield {"method": name, "limit_s": limit_s} | solved(graph, problem, arguments, settings)
+
+
+def solved(graph: Graph, problem: str, arguments: argparse.Namespace, settings: Record) -> Record:
+    """Means over the seeds."""
+    objectives, seconds = [], []
+    for seed in range(arguments.seeds):
+        started = time.perf_counter()
+        solution = diffuco.solve(graph, problem, device=arguments.device, seed=seed, **settings)
+        seconds.append(time.perf_counter() - started)
+        assert solution.feasible
+        objectives.append(solution.objective)
+    return {"objective": statistics.mean(objectives), "seconds": round(statistics.mean(seconds), 3)}
+
+
+def table(records: list[Record], title: str) -> Table:
+    """One row per graph, problem and method."""
+    shown = Table("graph", "problem", "method", "limit s", "seconds", "objective", title=title)
+    for record in records:
+        passes = f" x{record['step_factor']}, {record['samples']} samples" if "samples" in record else ""
+        name, limit = f"{record['method']}{passes}", str(record.get("limit_s", ""))
+        cells = (f"{record['family']} {record['nodes']:,}", record["problem"], name, limit)
+        shown.add_row(*cells, f"{record['seconds']:.2f}", f"{record['objective']:,.1f}")
+    return shown
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--families", nargs="+", choices=FAMILIES, default=list(FAMILIES))
+    parser.add_argument("--nodes", nargs="+", type=int, default=[10_000])
+    parser.add_argument("--problems", nargs="+", default=["mis", "max-cut", "mds"])
+    parser.add_argument("--models", nargs="+", default=["mis-sparse-12", "max-cut-sparse-12", "mds-sparse-12"])
+    parser.add_argument("--methods", nargs="+", default=[], help="further methods beside the rivals")
+    parser.add_argument("--limits", nargs="+", type=float, default=[1.0, 4.0])
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--device", default="auto")
+    add_options(parser)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
