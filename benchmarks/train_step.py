@@ -108,7 +108,7 @@ def measure(config: TrainConfig, data: TrainingGraphs, engine: str, passes: int)
 
 def _mean_work(config: TrainConfig, data: TrainingGraphs, engine: str) -> Work:
     """Mean work of a batch; all batches together are all graphs."""
-    over_lists = data.batch(0).wide_lists is not None
+    over_lists = data.batch(*data.chosen(0)).wide_lists is not None
     whole = train_step_work(config, data.graphs, over_lists=over_lists, float_bytes=FLOAT_BYTES[engine])
     return whole * (1 / NUM_BATCHES)
 

@@ -260,10 +260,16 @@ def test_schedules():
 def test_every_epoch_visits_every_graph_once_in_another_order():
     graphs = DATASETS["rb-tiny"].graphs("train", 12)
     data = TrainingGraphs(graphs, 4, seed=3, group=Group(torch.device("cpu")))
-    sizes = [sorted(size for step in range(epoch * 3, epoch * 3 + 3) for size in data.batch(step).sizes.tolist())
-             for epoch in range(2)]  # fmt: skip
+
+    def sizes_of(step):
+        return data.batch(*data.chosen(step)).sizes.tolist()
+
+    sizes = [sorted(size for step in range(epoch * 3, epoch * 3 + 3) for size in sizes_of(step)) for epoch in range(2)]
     assert sizes[0] == sizes[1] == sorted(graph.num_nodes for graph in graphs)
-    assert any(data.batch(step).sizes.tolist() != data.batch(step + 3).sizes.tolist() for step in range(3))
+    assert any(sizes_of(step) != sizes_of(step + 3) for step in range(3))
+        data.batch(*data.chosen(step)).sizes.tolist() != data.batch(*data.chosen(step + 3)).sizes.tolist()
+        for step in range(3)
+    )
 
 
 def test_one_step_baselines_keep_the_problem_and_the_graphs():

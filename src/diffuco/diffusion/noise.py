@@ -55,6 +55,19 @@ class CategoricalNoise(Noise):
         flips = x * (1 - probs) + (1 - x) * probs
         return -temperature * batch.graph_sum((1 - flips) * torch.log1p(-flip) + flips * flip.log())
 
+    def change_probability(self, step: Tensor) -> Tensor:
+        """Probability that a variable of X_t differs from that of X_0: flips of all steps up to t, an odd number."""
+        each = self.flip_probability(torch.arange(1, self.num_steps + 1, device=step.device))
+        stays = torch.cat([each.new_ones(1), (1 - 2 * each).cumprod(0)])
+        return (1 - stays[step]) / 2
+
+    def posterior(self, x_0: Tensor, x: Tensor, step: Tensor) -> Tensor:
+        """Probability that a variable of X_{t-1} is 1, given X_0 and X_t, by Bayes' rule. [N, S]."""
+        change, flip = self.change_probability(step - 1), self.flip_probability(step.to(x.dtype))
+        prior = x_0 * (1 - change) + (1 - x_0) * change
+        ones, zeros = prior * torch.where(x > 0.5, 1 - flip, flip), (1 - prior) * torch.where(x > 0.5, flip, 1 - flip)
+        return ones / (ones + zeros)
+
 
 @dataclass(frozen=True)
 class ExponentialNoise(CategoricalNoise):

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from diffuco.diffusion.randomness import SharedRandom
 from diffuco.foundation.errors import InputError
@@ -43,10 +44,24 @@ class TrainingGraphs:
         is_resident = group.device.type == "cuda" and fits
         self.resident = DenseBatch.from_graphs(graphs, group.device, self.num_padded) if is_resident else None
         self._epoch: tuple[int, Batches] | None = None
+        self.examples: Tensor | None = None
+        """Solutions of every graph, padded, if the objective learns from any. [graphs, P, K]"""
 
-    def batch(self, step: int) -> Batch:
-        """This process's share of the batch of optimiser step number `step`."""
-        chosen, num_padded = self.chosen(step)
+    def add_examples(self, examples: Sequence[NDArray[np.bool_]]) -> None:
+        """Keep solutions [num_nodes, K] of every graph on the device."""
+        padded = np.zeros((len(examples), self.num_padded, examples[0].shape[1]), dtype=np.bool_)
+        for place, states in zip(padded, examples, strict=True):
+            place[: len(states)] = states
+        self.examples = torch.from_numpy(padded).to(self.group.device)
+
+    def examples_of(self, batch: Batch, chosen: Tensor) -> Tensor | None:
+        """The solutions of the chosen graphs in the rows of their batch. [N, K]."""
+        if self.examples is None:
+            return None
+        return batch.from_padded(self.examples[chosen, : max(batch.largest, 1)])
+
+    def batch(self, chosen: Indices, num_padded: int) -> Batch:
+        """A batch of the chosen graphs."""
         if self.resident is not None:
             return self.resident.select(torch.from_numpy(chosen).to(self.group.device, non_blocking=True), num_padded)
         return make_batch([self.graphs[index] for index in chosen], self.group.device)

@@ -13,6 +13,7 @@ from diffuco.problems import Problem
 from diffuco.training.config import TrainConfig
 from diffuco.training.data import TrainingGraphs
 from diffuco.training.distributed import joined_group
+from diffuco.training.examples import find_examples
 from diffuco.training.folder import claimed
 from diffuco.training.held_out import publish
 from diffuco.training.keeper import Keeper
@@ -69,7 +70,10 @@ def train(
         dataset = graphs or get_dataset(config.dataset)
         train_graphs = dataset.graphs("train", config.num_train_graphs, progress=show)
         validation_graphs = dataset.graphs("validation", config.num_validation_graphs, progress=show)
-        take_step = TrainStep(parts, TrainingGraphs(train_graphs, config.graphs_per_batch, config.seed, group))
+        data = TrainingGraphs(train_graphs, config.graphs_per_batch, config.seed, group)
+        if parts.objective.num_examples:
+            data.add_examples(find_examples(parts, train_graphs, group.device, show=show))
+        take_step = TrainStep(parts, data)
         validation = Validation(parts.problem, validation_graphs, config, group.device)
         keeper = Keeper(out, parts, take_step, validation, describe(train_graphs))
 

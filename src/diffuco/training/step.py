@@ -6,7 +6,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from diffuco.diffusion.randomness import RandomSource
 from diffuco.graphs.batch import Batch
 from diffuco.model.engine.acceleration import accelerate, pick_engine
 from diffuco.model.engine.parameters import FlatParameters
@@ -46,18 +45,20 @@ class TrainStep:
         """Take optimiser step number `step`."""
         schedules = torch.tensor([temperature, learning_rate])
         seed = step_seed(self.parts.config.seed, step)
+        chosen, num_padded = self.data.chosen(step)
         if not self.captured:
             self.calls.generator.manual_seed(seed)
-            return self._step(self.data.batch(step), self._random(), schedules.to(self.group.device))
-        chosen, num_padded = self.data.chosen(step)
+            batch = self.data.batch(chosen, num_padded)
+            positions = torch.from_numpy(chosen).to(self.group.device)
+            return self._step(batch, positions, schedules.to(self.group.device))
         outcome: Outcome = self.calls(num_padded, torch.from_numpy(chosen), schedules, seed=seed)
         return outcome
 
     def _resident_step(self, num_padded: int, chosen: Tensor, schedules: Tensor) -> Outcome:
         assert self.data.resident is not None
-        return self._step(self.data.resident.select(chosen, num_padded), self._random(), schedules)
+        return self._step(self.data.resident.select(chosen, num_padded), chosen, schedules)
 
-    def _step(self, batch: Batch, random: RandomSource, schedules: Tensor) -> Outcome:
+    def _step(self, batch: Batch, chosen: Tensor, schedules: Tensor) -> Outcome:
         parts, (temperature, learning_rate) = self.parts, schedules
         self.optimizer.param_groups[0]["lr"].copy_(learning_rate)
         self.parameters.gradient.zero_()
@@ -67,16 +68,14 @@ class TrainStep:
             parts.noise,
             batch,
             temperature=temperature,
-            random=random,
+            random=self.data.random(self.calls.generator),
             num_graphs=parts.config.graphs_per_batch,
+            **({} if (examples := self.data.examples_of(batch, chosen)) is None else {"examples": examples}),
         )
         self.group.add_up(self.parameters.gradient)
         norm = nn.utils.clip_grad_norm_([self.parameters.vector], parts.config.max_gradient_norm, foreach=False)
         self.optimizer.step()
         return Outcome(numbers, norm)
-
-    def _random(self) -> RandomSource:
-        return self.data.random(self.calls.generator)
 
 
 def step_seed(seed: int, step: int) -> int:

@@ -25,6 +25,11 @@ class Objective(ABC):
         """Calls of the network that are differentiated together; the fused engine reserves memory for them."""
         return 1
 
+    @property
+    def num_examples(self) -> int:
+        """Solutions of every training graph that it learns from; annealing finds them before training starts."""
+        return 0
+
     @abstractmethod
     def backward(
         self,
@@ -36,11 +41,13 @@ class Objective(ABC):
         temperature: Temperature,
         random: RandomSource,
         num_graphs: int,
+        examples: Tensor | None = None,
     ) -> dict[str, Tensor]:
         """Add the gradient to the denoiser's parameters; return the numbers to log, as tensors [].
 
         The batch may be one process's share: sums over its graphs are divided by `num_graphs`, those of the whole
         batch, and gradients and numbers are then summed over the processes. The first number is shown while training.
         On a GPU all this is recorded and replayed, so it must not read tensors back, and shapes must not depend on
-        their values. All random numbers come from `random`, so that a run can be resumed exactly.
+        their values. All random numbers come from `random`, so that a run can be resumed exactly. `examples` [N, K]
+        are given to an objective that asks for K of them.
         """

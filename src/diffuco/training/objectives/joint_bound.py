@@ -39,6 +39,7 @@ class JointBound(Objective):
         temperature: Temperature,
         random: RandomSource,
         num_graphs: int,
+        examples: Tensor | None = None,
     ) -> dict[str, Tensor]:
         """Add the gradient of the bound; return the bound, its terms and the likelihood of the paths."""
         cost = backward_joint_bound(
