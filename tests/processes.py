@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 CONTEXT = multiprocessing.get_context("forkserver")
-# Optimisers import the compiler of torch when they are first used.
-CONTEXT.set_forkserver_preload(["diffuco.cli", "diffuco.training.loop", "diffuco.ops.numba_decode", "torch._dynamo"])
+# Torch imports its compiler with the first optimiser, Typer imports Pydantic with the first command.
+CONTEXT.set_forkserver_preload(
+    ["diffuco.cli.train", "diffuco.training.loop", "diffuco.graphs.kernels", "torch._dynamo", "pydantic.type_adapter"]
+)
 
 
 def start(function: Callable[..., Any], *arguments: Any, output: Path, **environment: str) -> BaseProcess:
