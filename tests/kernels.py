@@ -1,7 +1,11 @@
 """Triton kernels in tests: compiled where there is a GPU, interpreted elsewhere."""
 
-from collections.abc import Iterator
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 import torch
@@ -19,4 +23,38 @@ def importing_kernels() -> Iterator[None]:
         triton = pytest.importorskip("triton", reason="triton is not installed")
         if INTERPRETED and type(triton.language.sum).__name__ != "InterpretedFunction":
             pytest.skip("triton was imported before it could be told to interpret kernels", allow_module_level=True)
+        if INTERPRETED:
+            prepare_functions_once_per_launch()
         yield
+
+
+def prepare_functions_once_per_launch() -> None:
+    """Spare the interpreter what takes it half its time: to patch its language again in every call of a function."""
+    from triton.runtime import interpreter
+
+    launch, patch = interpreter.GridExecutor.__call__, interpreter._patch_lang
+    if patch.__module__ == __name__:
+        return
+    prepared: set[Callable[..., Any]] = set()
+
+    def launch_anew(executor: Any, *args: Any, **options: Any) -> None:
+        prepared.clear()
+        launch(executor, *args, **options)
+
+    def patch_once(function: Callable[..., Any]) -> Any:
+        if function in prepared:
+            return None
+        prepared.add(function)
+        return patch(function)
+
+    interpreter.GridExecutor.__call__, interpreter._patch_lang = launch_anew, patch_once
+
+
+def compile_in_a_process(program: str, config: pytest.Config) -> None:
+    """Run a program that compiles kernels for a GPU, which needs none, where nothing is interpreted.
+
+    What has not changed since the last run of the tests is not compiled again: Triton's key is all it depends on.
+    """
+    folder = config.cache.mkdir("triton")
+    environment = {**os.environ, "TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(folder)}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment)

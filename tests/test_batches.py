@@ -4,7 +4,6 @@ import json
 import os
 import runpy
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -13,10 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from diffuco.cli import main
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.formats import write_graph
 from diffuco.graphs.generate import ba_graph
 from diffuco.solution.log import SolutionLog
+from processes import start
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 NUM_GRAPHS = 60
@@ -82,10 +83,10 @@ def test_stopped_run_is_continued(run, models, folder, tmp_path, monkeypatch, su
 def test_killed_run_is_continued_after_the_last_whole_line(run, folder, tmp_path):
     path = tmp_path / "found.jsonl"
     arguments = ["solve", "mis", str(folder), "--method", "rlsa", "--time-limit", "0.02", "--output", str(path)]
-    process = subprocess.Popen([sys.executable, "-m", "diffuco", *arguments], stderr=subprocess.DEVNULL)
+    process = start(main, arguments, output=tmp_path / "output.txt")
     wait_for(lambda: path.exists() and path.read_bytes().count(b"\n") >= 8)
     process.kill()
-    process.wait()
+    process.join()
     kept = path.read_bytes()
     assert kept.count(b"\n") < NUM_GRAPHS
     path.write_bytes(kept + b'{"file": "cut o')

@@ -10,25 +10,33 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from diffuco.cli import main
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.datasets import DATASETS
 from diffuco.training.data import TrainingGraphs
 from diffuco.training.distributed import Group
 from diffuco.training.loop import train
+from processes import start_group
 from test_training import SHORT
 
 CONFIG = replace(SHORT, graphs_per_batch=5, num_train_graphs=15, anneal_epochs=4, noise="annealed")
 
 
-def torchrun(num_processes: int, out, *options: str) -> subprocess.CompletedProcess:
-    settings = [f"--set={name}={value}" for name, value in asdict(CONFIG).items()]
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(num_processes)]
-    command = [*launcher, "--standalone", "-m", "diffuco", "train", "mis-tiny", "--out", str(out), "--json"]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    done = subprocess.run([*command, *settings, *options], env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("num_steps_total") == 1  # one process speaks for all
-    return done
+SETTINGS = [f"--set={name}={value}" for name, value in asdict(CONFIG).items()]
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory):
+    """The run of a single process."""
+    folder = tmp_path_factory.mktemp("distributed") / "one"
+    train(CONFIG, folder, progress=False)
+    return folder
+
+
+def train_in_group(num_processes: int, out: Path, *options: str) -> None:
+    arguments = ["train", "mis-tiny", "--out", str(out), "--json", *SETTINGS, *options]
+    printed = start_group(num_processes, main, arguments, folder=out.parent)
+    assert printed.count("num_steps_total") == 1  # one process speaks for all
 
 
 def assert_same_weights(one, other):
@@ -37,42 +45,54 @@ def assert_same_weights(one, other):
         torch.testing.assert_close(first[name], second[name], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("num_processes", [2, 3])
-def test_processes_sharing_batches_give_the_weights_of_one(tmp_path, num_processes):
-    train(CONFIG, tmp_path / "one", progress=False)
-    torchrun(num_processes, tmp_path / "many")
-    assert_same_weights(tmp_path / "one", tmp_path / "many")
+def test_three_processes_give_the_weights_of_one(tmp_path, one):
+    train_in_group(3, tmp_path / "many")
+    assert_same_weights(one, tmp_path / "many")
 
 
-def test_a_run_resumes_with_another_number_of_processes(tmp_path):
-    train(CONFIG, tmp_path / "one", progress=False)
-    torchrun(2, tmp_path / "many", "--max-minutes", "0")
+def test_a_run_resumes_with_another_number_of_processes(tmp_path, one):
+    train_in_group(2, tmp_path / "many", "--max-minutes", "0")
     train(CONFIG, tmp_path / "many", resume=True, max_minutes=0.0, progress=False)
-    torchrun(3, tmp_path / "many", "--resume")
-    assert_same_weights(tmp_path / "one", tmp_path / "many")
+    train_in_group(3, tmp_path / "many", "--resume")
+    assert_same_weights(one, tmp_path / "many")
 
 
-THREADS = """
-import os, torch
-from diffuco.training.distributed import joined_group
-with joined_group("cpu") as group:
-    weights = torch.ones(3, requires_grad=True)
-    weights.grad = torch.ones(3)
-    torch.optim.RAdam([weights]).step()
-    group.add_up(weights.grad)
-names = [open(f"/proc/self/task/{task}/comm").read() for task in os.listdir("/proc/self/task")]
-assert not [name for name in names if "gloo" in name], names
+PROGRAM = """
+import os, sys
+from pathlib import Path
+from diffuco.cli import main
+code = main(sys.argv[1:])
+names = [name.read_text() for name in Path("/proc/self/task").glob("*/comm")]
+Path(__file__).with_name("threads-" + os.environ["RANK"]).write_text("".join(names))
+sys.exit(code)
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are listed on Linux")
-def test_no_thread_of_the_group_outlives_it(tmp_path):
-    # One that did would meet the end of the interpreter, which aborts the process once in some dozens of runs.
-    (tmp_path / "threads.py").write_text(THREADS)
+@pytest.fixture(scope="module")
+def torchrun(tmp_path_factory):
+    """A run of two processes of torchrun: its folder, where they list the threads left, and what they print."""
+    folder = tmp_path_factory.mktemp("torchrun")
+    (folder / "program.py").write_text(PROGRAM)
     launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
+    command = [*launcher, folder / "program.py", "train", "mis-tiny", "--out", folder / "run", "--json", *SETTINGS]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    done = subprocess.run([*launcher, str(tmp_path / "threads.py")], env=environment, capture_output=True, text=True)
+    done = subprocess.run(list(map(str, command)), env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+    return folder, done.stdout
+
+
+def test_torchrun_gives_the_weights_of_one_process(one, torchrun):
+    folder, printed = torchrun
+    assert printed.count("num_steps_total") == 1
+    assert_same_weights(one, folder / "run")
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are listed on Linux")
+def test_no_thread_of_the_group_outlives_it(torchrun):
+    # One that did would meet the end of the interpreter, which aborts the process once in some dozens of runs.
+    threads = [path.read_text() for path in torchrun[0].glob("threads-*")]
+    assert len(threads) == 2
+    assert not [names for names in threads if "gloo" in names or not names]
 
 
 @pytest.mark.parametrize(("length", "size"), [(7, 3), (30, 4), (5, 5), (2, 1)])

@@ -44,6 +44,7 @@ NOT_RUN = {
 }
 SHORTER = {
     r"^(diffuco (?:evaluate|compare|reference) .*)--count \d+": r"\1--count 2",
+    r"--dataset rb-large": "--dataset rb-small",
     r"--samples 32 --step-factor 6": "--samples 2 --step-factor 1",
     r"--budget [\d.,]+": "--budget 0.05",
     r"--time-limit 2\b": "--time-limit 0.2",

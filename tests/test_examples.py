@@ -66,7 +66,7 @@ def test_notebook_runs_and_is_kept_with_its_output(name):
 
 def test_problems_of_ones_own_are_trained_solved_and_compared(run_example, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "examples")
-    lines = run_example("examples/custom_problem.py", "--epochs", 2).splitlines()
+    lines = run_example("examples/custom_problem.py", "--epochs", 1).splitlines()
     assert [line.partition(" of")[0] for line in lines[::4]] == ["Minimum Bisection", "Minimum Total Dominating Set"]
     for first in (1, 5):
         samples, greedy, annealed = (float(line.split()[-1]) for line in lines[first : first + 3])

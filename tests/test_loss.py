@@ -1,6 +1,7 @@
 """The loss against enumeration: every path of a small reverse process, its probability, and the exact KL divergence."""
 
 import itertools
+from functools import cache
 
 import numpy as np
 import pytest
@@ -122,9 +123,15 @@ def test_expected_sum_of_costs_is_the_kl(graph, num_steps, noise_kind, temperatu
         assert_close(expected, exact_free_energy(denoiser, problem, noise, graph, temperature), rtol=1e-6, atol=1e-8)
 
 
+@cache
+def copies(graph: Graph, count: int) -> SparseBatch:
+    """A graph many times; of the 262,144 pairs of paths, this would take most of the time of every test."""
+    return SparseBatch.from_graphs([graph] * count)
+
+
 def gradient_of_estimate(denoiser, problem, noise, graph, paths, temperature):
     """Expected surrogate gradient over independent groups of paths [groups, S, T + 1, nodes]."""
-    batch = SparseBatch.from_graphs([graph] * len(paths))
+    batch = copies(graph, len(paths))
     steps = as_samples(paths, noise.num_steps)
     with torch.no_grad():
         log_q, costs = path_terms(denoiser, problem, noise, batch, steps, temperature)

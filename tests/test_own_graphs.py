@@ -1,9 +1,6 @@
 """Training on a folder of graphs: what is read, what is picked, what is held back and how a run continues."""
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from diffuco.cli import main
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.collection import Collection, split_of
 from diffuco.graphs.datasets import get_dataset
@@ -20,6 +18,7 @@ from diffuco.graphs.graph import Graph
 from diffuco.model import read_card
 from diffuco.training.fitting import CPU, GPU, fit_recipe
 from diffuco.training.parts import choose_parts
+from processes import start_group
 
 CPU_DEVICE, GPU_DEVICE = torch.device("cpu"), torch.device("cuda")
 SHORT = ("--set", "anneal_epochs=2", "--set", "num_layers=1", "--set", "num_hidden=8", "--set", "validate_every=5")
@@ -180,12 +179,7 @@ def test_evaluate_wants_one_kind_of_graphs(run, models, arguments):
 
 
 def test_processes_share_a_run_on_own_graphs(folder, tmp_path):
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
-    command = ["-m", "diffuco", "train", "--graphs", str(folder), "--problem", "mds", "--out", str(tmp_path / "run")]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [*launcher, *command, *SHORT, "--device", "cpu"], env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("learns from") == 1
+    command = ["train", "--graphs", str(folder), "--problem", "mds", "--out", str(tmp_path / "run")]
+    printed = start_group(2, main, [*command, *SHORT, "--device", "cpu"], folder=tmp_path)
+    assert printed.count("learns from") == 1
     assert (tmp_path / "run" / "graphs.json").exists()

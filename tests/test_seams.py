@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -43,6 +41,7 @@ from diffuco.training.recipes import get_recipe
 from diffuco.web.limits import Limits
 from diffuco.web.messages import SolveRequest
 from diffuco.web.service import Service
+from processes import start_group
 
 CONFIG = replace(
     get_recipe("mis-tiny"),
@@ -397,25 +396,15 @@ def test_a_refused_resume_makes_no_folder(tmp_path):
     assert not (tmp_path / "none").exists()
 
 
-SCRIPT = """
-import os, sys
-from pathlib import Path
-import torch
-from diffuco.training.loop import train
-sys.path.insert(0, {tests!r})
-from test_seams import CONFIG, OUTSIDE, Tiny
-torch.manual_seed(int(os.environ["RANK"]))  # every process would begin elsewhere
-network = Tiny(Tiny.Config(num_steps=2))
-train(CONFIG, Path(sys.argv[1]), **OUTSIDE | {{"network": network}}, progress=False, device="cpu")
-"""
+def train_from_elsewhere(folder: Path) -> None:
+    """Train with a network that begins elsewhere in every process."""
+    torch.manual_seed(int(os.environ["RANK"]))
+    network = Tiny(Tiny.Config(num_steps=2))
+    train(CONFIG, folder, **OUTSIDE | {"network": network}, progress=False, device="cpu")
 
 
 def test_processes_share_outside_parts_and_begin_with_the_leaders_network(tmp_path):
-    (tmp_path / "script.py").write_text(SCRIPT.format(tests=str(Path(__file__).parent)))
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
-    command = [*launcher, str(tmp_path / "script.py"), str(tmp_path / "many")]
-    done = subprocess.run(command, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    start_group(2, train_from_elsewhere, tmp_path / "many", folder=tmp_path)
     with torch.random.fork_rng():
         torch.manual_seed(0)
         network = Tiny(Tiny.Config(num_steps=2))

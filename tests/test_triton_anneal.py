@@ -2,9 +2,6 @@
 
 import logging
 import math
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -22,7 +19,7 @@ from diffuco.ops import torch_anneal
 from diffuco.ops.adjacency import DenseAdjacency
 from diffuco.pretrained import choose_model
 from diffuco.problems import MinimumDominatingSet, get_problem
-from kernels import DEVICE, INTERPRETED, importing_kernels
+from kernels import DEVICE, INTERPRETED, compile_in_a_process, importing_kernels
 from test_decoding import every_problem, random_graph, small_graphs
 from test_refinement import annealed_by, states_for
 
@@ -146,10 +143,8 @@ for kernel, flags in ((quadratic, {}), (cover, {"has_costs": False}), (cover, {"
 """
 
 
-def test_kernels_compile_for_hopper(tmp_path):
-    # In a process of its own, as this one interprets; the compiler needs no GPU.
-    environment = {**os.environ, "TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path)}
-    subprocess.run([sys.executable, "-c", COMPILE], check=True, env=environment)
+def test_kernels_compile_for_hopper(request):
+    compile_in_a_process(COMPILE, request.config)
 
 
 @pytest.mark.gpu

@@ -2,9 +2,6 @@
 
 import logging
 import math
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -18,7 +15,7 @@ from diffuco.inference.decoding import conditional_expectation
 from diffuco.ops import torch_decode
 from diffuco.ops.adjacency import DenseAdjacency
 from diffuco.problems import get_problem
-from kernels import DEVICE, INTERPRETED, importing_kernels
+from kernels import DEVICE, INTERPRETED, compile_in_a_process, importing_kernels
 from test_decoding import KINDS_OF_PROBS, collect, every_problem, probs_for, random_graph, seeded, small_graphs
 
 with importing_kernels():
@@ -195,10 +192,8 @@ for kernel, flags in ((quadratic, {}), (cover, {"has_costs": False}), (cover, {"
 """
 
 
-def test_kernels_compile_for_hopper(tmp_path):
-    # In a process of its own, as this one interprets; the compiler needs no GPU.
-    environment = {**os.environ, "TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path)}
-    subprocess.run([sys.executable, "-c", COMPILE], check=True, env=environment)
+def test_kernels_compile_for_hopper(request):
+    compile_in_a_process(COMPILE, request.config)
 
 
 def larger_graphs():
