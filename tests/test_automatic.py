@@ -9,10 +9,13 @@ import torch
 
 import diffuco
 from diffuco.graphs.datasets import get_dataset
+from diffuco.graphs.families import tree_graph
 from diffuco.graphs.formats import write_graph
+from diffuco.graphs.generate import er_graph
 from diffuco.graphs.graph import Graph
 from diffuco.methods import auto as automatic
 from diffuco.methods import get_method
+from diffuco.methods.anneal import FlipAnnealing
 from diffuco.methods.auto import Search, plan
 from diffuco.methods.cp_sat import CpSat
 from diffuco.methods.exact import ExactResult
@@ -27,6 +30,7 @@ PROBLEMS = [problem.name for problem in all_problems()]
 def without_proofs(monkeypatch):
     for problem in all_problems():
         monkeypatch.setattr(type(problem), "proof_nodes", -1)
+        monkeypatch.setattr(type(problem), "proof_edges", -1)
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
@@ -80,12 +84,54 @@ def test_proofs_are_given_up_where_they_fail(monkeypatch):
 def test_large_graphs_and_missing_solvers_are_not_tried(monkeypatch):
     monkeypatch.setattr(CpSat, "prove", None)
     monkeypatch.setattr(Highs, "prove", None)
-    large = Graph.from_edges([(i, i + 1) for i in range(500)])
-    assert not diffuco.solve([large], "mis", method="auto", device="cpu")[0].optimal
+    dense = er_graph(500, 0.1, np.random.default_rng(0))
+    assert not diffuco.solve([dense], "mis", method="auto", device="cpu")[0].optimal
     monkeypatch.setattr("diffuco.methods.cp_sat.find_spec", lambda _: None)
     monkeypatch.setattr(Highs, "missing", lambda _: "a solver")
     assert not diffuco.solve([get_dataset("rb-tiny").graph("test", 0)], "mis", method="auto", device="cpu")[0].optimal
     assert get_method("auto").missing() is None
+
+
+@pytest.mark.parametrize("problem", ["mis", "mvc", "mds"])
+def test_large_sparse_graphs_are_proven_where_presolve_solves_them(problem):
+    tree = tree_graph(3000, 20, 0.05, np.random.default_rng(0))
+    (solution,) = diffuco.solve([tree], problem, device="cpu")
+    assert (solution.optimal, solution.found_by, solution.feasible) == (True, "highs", True)
+    assert solution.bound == solution.objective
+    other = {"mis": "mvc", "mvc": "mis"}.get(problem)
+    if other:
+        assert diffuco.solve(tree, other, device="cpu").objective == 3000 - solution.objective
+
+
+def test_what_an_exact_solver_found_without_a_proof_counts_if_it_is_better(monkeypatch):
+    graph = tree_graph(600, 20, 0.3, np.random.default_rng(0))
+    best = diffuco.solve(graph, "mis", method="highs")
+    worse = best.chosen.copy()
+    worse[np.flatnonzero(worse)[:5]] = False
+    limits = []
+
+    def tried(chosen):
+        def prove(self, problem, graph, *, time_limit_s, seed=0):
+            limits.append(time_limit_s)
+            return ExactResult(float(chosen.sum()), 599.0, False, chosen, 0.1)
+
+        return prove
+
+    monkeypatch.setattr(FlipAnnealing, "solve", lambda *given: [replace(best, chosen=worse, objectives=[1.0])])
+    monkeypatch.setattr(Highs, "prove", tried(best.chosen))
+    solution = diffuco.solve(graph, "mis", device="cpu")
+    assert (solution.objective, solution.found_by) == (best.objective, "highs")
+    assert (solution.optimal, solution.bound, solution.reason) == (
+        *(False, 599.0),
+        "highs found more than highs without a proof",
+    )
+    monkeypatch.undo()
+    monkeypatch.setattr(Highs, "prove", tried(np.zeros(600, dtype=bool)))
+    solution = diffuco.solve(graph, "mis", device="cpu", time_limit_s=2.0)
+    assert (solution.found_by, solution.bound) == ("anneal", 599.0)
+    assert solution.objective >= 0.98 * best.objective
+    diffuco.solve(graph, "mis", device="cpu", time_limit_s=0.1)
+    assert limits == [automatic.EXACT_S + 600 / automatic.SPARSE_NODES_PER_S, 1.0]  # none within 0.1 s
 
 
 def test_weights_that_no_exact_solver_takes_are_annealed():

@@ -1,6 +1,7 @@
 """`auto`, the default: the optimum where it is proven at once, else the search that suits a graph.
 
-What is best comes from measurements (docs/choosing.md). A small graph is given to an exact solver for about a second.
+What is best comes from measurements (docs/choosing.md). A small graph is given to an exact solver for about a second, a
+sparse one for some seconds: presolve often leaves nothing of it, and what the solver finds counts even without a proof.
 Graphs that remain are annealed from random states, which finds as much in the same time as samples of a model that are
 refined, or more; except for cuts and dominating sets of large graphs on a GPU with milliseconds to spend, for which
 samples of a model that was trained on such graphs are ahead.
@@ -16,7 +17,7 @@ from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch.by_size import in_order
 from diffuco.graphs.graph import Graph
 from diffuco.methods.anneal import FlipAnnealing
-from diffuco.methods.base import Method, Settings
+from diffuco.methods.base import Deadline, Method, Settings
 from diffuco.methods.clique import CliqueSearch
 from diffuco.methods.cp_sat import CpSat
 from diffuco.methods.exact import ExactMethod, as_solution
@@ -31,6 +32,12 @@ EXACT: tuple[ExactMethod, ...] = (CliqueSearch(), CpSat(), Highs())
 EXACT_S = 1.0
 """Seconds that a proof may take; a time limit that is shorter is shared equally with the search."""
 EXACT_EDGES = 50_000
+SPARSE_EXACT_S = 5.0
+"""The most seconds for a sparse graph that is not small, which takes as long to anneal, or half of a time limit."""
+SPARSE_NODES_PER_S = 2000
+"""Nodes that each of those seconds is for."""
+SPARSE_DEGREE = 32
+"""Mean degree up to which a graph is sparse."""
 WEIGHTED_CLIQUE_NODES = 200
 """Cliques with node weights are not for our own search; CP-SAT has a constraint for every missing edge."""
 MODEL_PROBLEMS = (MaximumCut, MinimumDominatingSet)
@@ -39,6 +46,8 @@ MODEL_NODES = 500
 """Smallest graphs on which they are."""
 MODEL_S = 0.01
 """Most seconds a graph with which they are."""
+LEAST_LEFT = 0.25
+"""Share of a time limit that the search gets, also after a solver that took longer than it was given."""
 PATIENCE = 2
 """After this many graphs in a row that were not proven, the others are not tried."""
 
@@ -61,24 +70,30 @@ class Automatic(Method):
     def solve(self, problem: Problem, graphs: Sequence[Graph], settings: Settings) -> list[Solution]:
         """Prove what can be proven, then search for the rest; each solution says what found it and why."""
         limit_s = settings.time_limit_s
-        proof_s = EXACT_S if limit_s is None else min(EXACT_S, limit_s / 2)
 
         def parts() -> Iterator[tuple[Sequence[int], list[Solution]]]:
-            proven = set()
-            for position, solution in prove(problem, graphs, settings.seed, proof_s):
-                proven.add(position)
-                yield [position], [solution]
-                settings.tell(1)
-            rest = [position for position in range(len(graphs)) if position not in proven]
+            tried: dict[int, Solution | None] = {}
+            spent_s: dict[int, float] = {}
+            rest = list(range(len(graphs)))
+            for position, solution, seconds in prove(problem, graphs, settings.seed, limit_s):
+                tried[position], spent_s[position] = solution, seconds
+                if solution and solution.optimal:
+                    rest.remove(position)
+                    yield [position], [solution]
+                    settings.tell(1)
             searches = plan(problem, [graphs[position] for position in rest], settings.device, limit_s)
-            for search in dict.fromkeys(searches):
-                positions = [position for position, other in zip(rest, searches, strict=True) if other == search]
+            kinds = [(search, place in tried) for place, search in zip(rest, searches, strict=True)]
+            for kind in dict.fromkeys(kinds):
+                search, was_tried = kind
+                positions = [place for place, other in zip(rest, kinds, strict=True) if other == kind]
                 chosen = [graphs[position] for position in positions]
-                was_tried = any(is_small(problem, graph) for graph in chosen)
-                left_s = limit_s if limit_s is None or not was_tried else limit_s - proof_s
+                left_s = limit_s
+                if limit_s is not None and was_tried:
+                    left_s = max(LEAST_LEFT * limit_s, limit_s - max(spent_s[place] for place in positions))
                 method = FlipAnnealing() if search.model is None else ModelMethod(search.model)
                 found = method.solve(problem, chosen, replace(settings, time_limit_s=left_s))
-                yield positions, [replace(solution, reason=search.reason) for solution in found]
+                told = [replace(solution, reason=search.reason) for solution in found]
+                yield positions, [better(new, tried.get(place)) for place, new in zip(positions, told, strict=True)]
 
         return in_order(parts())
 
@@ -112,18 +127,42 @@ def plan(
     return searches
 
 
-def prove(problem: Problem, graphs: Sequence[Graph], seed: int, limit_s: float) -> Iterator[tuple[int, Solution]]:
-    """Positions and optimal solutions of those graphs for which a proof takes no longer than this."""
+def better(found: Solution, tried: Solution | None) -> Solution:
+    """The better of what a search found and what an exact solver found that proved nothing, with the solver's bound."""
+    if tried is None:
+        return found
+    sign = found.problem.sign
+    if sign * tried.objective < sign * found.objective:
+        return replace(tried, reason=f"{tried.found_by} found more than {found.found_by} without a proof")
+    return replace(found, bound=tried.bound)
+
+
+def prove(
+    problem: Problem, graphs: Sequence[Graph], seed: int, limit_s: float | None
+) -> Iterator[tuple[int, Solution | None, float]]:
+    """Positions of graphs, what exact solvers find and after how many seconds, until several were not proven."""
     failures = 0
     for position, graph in enumerate(graphs):
         if failures == PATIENCE:
             return
-        if not is_small(problem, graph):
+        proof_s = proof_limit(problem, graph, limit_s)
+        if not proof_s:
             continue
-        solution = try_proof(problem, graph, seed, limit_s)
+        clock = Deadline.after(proof_s)
+        solution = try_proof(problem, graph, seed, proof_s)
         failures = 0 if solution and solution.optimal else failures + 1
-        if solution and solution.optimal:
-            yield position, solution
+        yield position, solution, clock.elapsed_s
+
+
+def proof_limit(problem: Problem, graph: Graph, limit_s: float | None) -> float:
+    """Seconds that a proof may take of those that a graph has; 0: none is tried."""
+    if is_small(problem, graph):
+        return EXACT_S if limit_s is None else min(EXACT_S, limit_s / 2)
+    if not is_sparse(problem, graph):
+        return 0.0
+    if limit_s is None:
+        return min(SPARSE_EXACT_S, EXACT_S + graph.num_nodes / SPARSE_NODES_PER_S)
+    return limit_s / 2 if limit_s >= EXACT_S else 0.0
 
 
 def try_proof(problem: Problem, graph: Graph, seed: int, limit_s: float) -> Solution | None:
@@ -142,7 +181,7 @@ def try_proof(problem: Problem, graph: Graph, seed: int, limit_s: float) -> Solu
 def prover(problem: Problem, graph: Graph) -> ExactMethod | None:
     """The exact solver for a graph, if one is installed."""
     weighted = graph.node_weights is not None and problem.uses_node_weights
-    for method in EXACT:
+    for method in EXACT if is_small(problem, graph) else (Highs(),):
         if (
             method.solves(problem)
             and not method.missing()
@@ -150,6 +189,11 @@ def prover(problem: Problem, graph: Graph) -> ExactMethod | None:
         ):
             return method
     return None
+
+
+def is_sparse(problem: Problem, graph: Graph) -> bool:
+    """Whether a solver with presolve is worth a try on a graph that is not small."""
+    return 2 * graph.num_edges <= SPARSE_DEGREE * graph.num_nodes and graph.num_edges <= problem.proof_edges
 
 
 def is_small(problem: Problem, graph: Graph) -> bool:

@@ -106,6 +106,8 @@ class Problem(ABC):
     annealing: ClassVar[Annealing] = Annealing()
     proof_nodes: ClassVar[int] = 40
     """Largest graphs on which the method `auto` tries a proof: a little more than what mostly takes a second."""
+    proof_edges: ClassVar[int] = 0
+    """Up to so many edges, `auto` gives a larger graph to HiGHS: its presolve often leaves nothing of a sparse one."""
     marked_ends: ClassVar[int] = 2
     """A picture draws those edges strong that have this many chosen ends."""
 

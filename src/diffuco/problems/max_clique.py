@@ -31,6 +31,7 @@ class MaximumClique(NodeSetProblem):
     sense = "max"
     annealing = Annealing(temperature=2.0, parallel_temperature=0.1, parallel_steps=300, parallel_flips=2)
     proof_nodes = 1500
+    proof_edges = 0
 
     def energy(self, batch: Batch, x: Tensor) -> Tensor:
         """H(X) for states, E[H(X)] for probabilities. [N, S] -> [B, S]."""

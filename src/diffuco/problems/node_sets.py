@@ -35,6 +35,7 @@ class NodeSetProblem(Problem):
 
     uses_node_weights = True
     proof_nodes = 400
+    proof_edges = 500_000
 
     penalty: float = 1.01
     """B of Table 2: what a violated constraint costs. Above 1, so that every minimum is feasible."""
