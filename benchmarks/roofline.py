@@ -26,7 +26,7 @@ from diffuco.model.engine.acceleration import ENGINES, pick_engine
 from diffuco.training.config import TrainConfig
 from diffuco.training.parts import choose_parts
 
-FLOAT_BYTES = {"reference": 4, "compiled": 2, "fused": 2}
+FLOAT_BYTES = {"reference": 4, "tiled": 4, "compiled": 2, "fused": 2}
 """Bytes of an activation."""
 
 
@@ -98,7 +98,7 @@ def _neighbor_sum(
 
 def speeds(work: Work, seconds: float, limits: Limits, engine: str) -> Record:
     """The speeds reached, also as shares of the limits; `floor_s` is the shortest time that the limits allow."""
-    of_type = limits.float32_tflop_per_s if engine == "reference" else limits.float16_tflop_per_s
+    of_type = limits.float32_tflop_per_s if engine in ("reference", "tiled") else limits.float16_tflop_per_s
     flop_per_s, bytes_per_s = work.flop / seconds, work.num_bytes / seconds
     return {
         "tflop": work.flop / 1e12,

@@ -1,8 +1,10 @@
-"""Time to sample the test graphs of a dataset, without decoding, for the engines reference, compiled and fused.
+"""Time to sample the test graphs of a dataset, without decoding, for all engines that the device has.
 
     python benchmarks/sample.py --model mis-rb-small --graphs 500 --samples 8 --json sample.json
     python benchmarks/sample.py --recipe max-cut-ba-large-paper
+    python benchmarks/sample.py --model max-cut-ba-small --large 100000 --samples 1 --step-factor 1 --repeats 3
 
+With `--large`, there is one Barabási-Albert graph of so many nodes, with four edges per node.
 With `--recipe`, the network has the shape of that recipe and random weights; it takes as long as a trained one.
 "sample" is the median of `--repeats` passes over all graphs in batches of similar size, until the samples are on the
 device. "collect" is the time to make the batches and move them to the device, which is the same for all engines.
@@ -14,6 +16,7 @@ import gc
 import statistics
 import time
 
+import numpy as np
 import torch
 from evidence import Record, add_options, measured_limits, require_green, synchronize, write_record
 from rich.console import Console
@@ -25,16 +28,17 @@ from diffuco.foundation.provenance import hardware
 from diffuco.graphs.batch import make_batch
 from diffuco.graphs.batch.by_size import batches_by_size, rows_per_batch
 from diffuco.graphs.datasets import get_dataset
+from diffuco.graphs.generate import ba_graph
 from diffuco.graphs.graph import Graph
 from diffuco.inference.sampler import Sampler
 from diffuco.model import Network
-from diffuco.model.engine.acceleration import ENGINES, accelerate
+from diffuco.model.engine.acceleration import ENGINES, accelerate, sampling_engine
 from diffuco.model.engine.parameters import FlatParameters
 from diffuco.pretrained import load_model
 from diffuco.training.parts import choose_parts
 from diffuco.training.recipes import get_recipe
 
-TESTS = ("tests/test_fused.py",)
+TESTS = ("tests/test_fused.py", "tests/test_tiled.py")
 WARM_UP = 2
 """Passes before the timed ones: the first compiles, the second records what can be replayed."""
 
@@ -47,14 +51,19 @@ def main() -> None:
     limits = measured_limits(device)
     model, dataset, weights = _network(arguments)
     config = model.config
-    graphs = get_dataset(arguments.dataset or dataset).graphs("test", arguments.graphs)
     num_steps = arguments.step_factor * config.num_steps
-    size = f"{len(graphs)} graphs of {arguments.dataset or dataset} x {arguments.samples} samples x {num_steps} steps"
+    if arguments.large:
+        graphs = [ba_graph(arguments.large, 4, np.random.default_rng(0))]
+        what = f"one graph of {arguments.large:,} nodes"
+    else:
+        graphs = get_dataset(arguments.dataset or dataset).graphs("test", arguments.graphs)
+        what = f"{len(graphs)} graphs of {arguments.dataset or dataset}"
+    size = f"{what} x {arguments.samples} samples x {num_steps} steps"
     title = f"{size} x {config.num_layers} layers, {weights} weights, {hardware(device)}"
     columns = ("engine", "sample s", "graphs/s", "collect s", "first s", *SPEED_COLUMNS)
     table = Table(*columns, title=title, caption=str(limits))
     records: list[Record] = []
-    for engine in arguments.engines or engines_here(model, device):
+    for engine in arguments.engines or dict.fromkeys((*engines_here(model, device), sampling_engine(model, device))):
         times, work = measure(_network(arguments)[0].to(device), graphs, engine, arguments)
         speed = speeds(work, times["sample_s"], limits, engine)
         record = {"shape": size, "layers": config.num_layers, "weights": weights, "engine": engine} | times | speed
@@ -72,10 +81,13 @@ def _arguments() -> argparse.Namespace:
     network.add_argument("--recipe", help="random weights in the shape of this recipe")
     parser.add_argument("--dataset", help="default: the dataset that the network was made for")
     parser.add_argument("--graphs", type=int, default=500)
+    parser.add_argument("--large", type=int, metavar="NODES", help="one graph of so many nodes instead of a dataset")
     parser.add_argument("--samples", type=int, default=8)
     parser.add_argument("--step-factor", type=int, default=3)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--engines", nargs="+", choices=ENGINES, help="default: all that are worth using on the device")
+    parser.add_argument(
+        "--engines", nargs="+", choices=(*ENGINES, "tiled"), help="default: all that are worth using on the device"
+    )
     parser.add_argument("--device", default="auto")
     add_options(parser)
     return parser.parse_args()
