@@ -72,11 +72,19 @@ def test_train_step(run_benchmark):
     assert "16 x 6 x 4 x 3" in table
 
 
-@pytest.mark.parametrize("network", [("--model", "mis-rb-small", "--dataset", "rb-tiny"), ("--recipe", "max-cut-tiny")])
+@pytest.mark.parametrize(
+    "network",
+    [
+        ("--model", "mis-rb-small", "--dataset", "rb-tiny"),
+        ("--recipe", "max-cut-tiny"),
+        ("--recipe", "mis-tiny", "--large", 50),
+    ],
+)
 def test_sample(run_benchmark, network):
     options = ("--graphs", 3, "--samples", 2, "--step-factor", 1, "--repeats", 1, "--device", "cpu")
     table, record = run_benchmark("sample.py", *network, *options)
-    (measured,) = record["measurements"]
+    measured, _ = record["measurements"]
+    assert [one["engine"] for one in record["measurements"]] == ["reference", "tiled"]
     assert measured.keys() > SPEEDS | {"sample_s", "collect_s", "first_s"}
     weights = "random" if "--recipe" in network else "trained"
     assert measured["weights"] == weights
