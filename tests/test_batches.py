@@ -245,7 +245,7 @@ def test_workers_find_what_one_process_finds_each_graph_once_though_one_is_kille
     thread = threading.Thread(target=kill_a_worker)
     thread.start()
     # Enough steps that most graphs are unsolved when the worker is killed.
-    options = ("--model", models["mis"], "--samples", 2, "--step-factor", 100)
+    options = ("--model", models["mis"], "--samples", 2, "--step-factor", 50)
     for engine in ("ray", "local"):
         outcome = run("solve", "mis", folder.name, *options, "--output", paths[engine], "--engine", engine)
         assert (outcome.code, outcome.errors) == (0, [])
