@@ -3,9 +3,10 @@
     python benchmarks/train_step.py mis-rb-small mis-rb-large-paper --json train-step.json
 
 Batches are padded to one of a few sizes, so a step's time depends on its batch. Six batches, two of each size, take
-turns, as in training. After two passes over them to warm up, `--passes` passes are timed, with the device synchronised
-around every step. "ms" is the median of each size, averaged over the six batches. "first" is the first step, including
-compilation unless it is cached. "peak" is the memory of a step, without the training graphs that stay on the device.
+turns, as in training. After two passes over them to warm up (one on a CPU), `--passes` passes are timed, with the
+device synchronised around every step. "ms" is the median of each size, averaged over the six batches. "first" is the
+first step, including compilation unless it is cached. "peak" is the memory of a step, without the training graphs that
+stay on the device.
 
 `roofline` explains which arithmetic and which bytes count for TFLOP/s and GB/s. The shares in brackets are relative to
 the speeds that the device reached in this run with a matrix product of the engine's type and with a copy. The floor is
@@ -38,7 +39,7 @@ from diffuco.training.step import TrainStep
 TESTS = ("tests/test_fused.py", "tests/test_loss.py")
 NUM_BATCHES = 2 * NUM_SIZES
 WARM_UP_PASSES = 2
-"""These take four steps of each size; the third is the first that replays a recording."""
+"""These take four steps of each size; the third is the first that replays a recording, which a CPU does not make."""
 
 
 def main() -> None:
@@ -89,7 +90,7 @@ def measure(config: TrainConfig, data: TrainingGraphs, engine: str, passes: int)
         return seconds(lambda: take_step(index, config.start_temperature, config.learning_rate), device)
 
     first = step(0)
-    num_warm_up = WARM_UP_PASSES * NUM_BATCHES
+    num_warm_up = (1 if device.type == "cpu" else WARM_UP_PASSES) * NUM_BATCHES
     for index in range(1, num_warm_up):
         step(index)
     by_size: dict[int, list[float]] = defaultdict(list)

@@ -31,14 +31,28 @@ def load(monkeypatch):
     return importlib.import_module
 
 
+@pytest.fixture(scope="module")
+def limits():
+    """What the programs measure on this CPU before anything else, once for all of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(BENCHMARKS)
+        return importlib.import_module("evidence").measured_limits(torch.device("cpu"))
+
+
 @pytest.fixture
-def run_benchmark(monkeypatch, capsys, tmp_path):
+def _plain_pytest(monkeypatch):
+    """The programs run pytest without its plugins, which take longer to import than these tests."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+
+
+@pytest.fixture
+def run_benchmark(load, limits, monkeypatch, capsys, tmp_path):
     """Run a program without its tests; gives the table and the record."""
+    monkeypatch.setattr(load("evidence"), "measured_limits", lambda device: limits)
 
     def run(name, *arguments, skip_tests=True):
         path = tmp_path / "deep" / "record.json"
         options = ("--json", path, *(["--skip-tests"] if skip_tests else []))
-        monkeypatch.syspath_prepend(BENCHMARKS)
         monkeypatch.setattr(ops, "decoder_override", ops.decoder_override)  # which decode.py sets
         monkeypatch.setattr(sys, "argv", [f"/somewhere/{name}", *map(str, (*arguments, *options))])
         runpy.run_path(str(BENCHMARKS / name), run_name="__main__")
@@ -161,7 +175,7 @@ def test_memory_of_training(run_benchmark):
 
 
 def test_serve(run_benchmark):
-    phases = ("--clients", 4, "--seconds", 1, "--single-seconds", 0.5, "--warm-up-seconds", 0.1)
+    phases = ("--clients", 4, "--seconds", 0.4, "--single-seconds", 0.2, "--warm-up-seconds", 0.1)
     table, record = run_benchmark("serve.py", *phases, "--step-factor", 1)
     one, many = record["measurements"]
     assert (one["clients"], many["clients"]) == (1, 4)
@@ -173,6 +187,7 @@ def test_serve(run_benchmark):
     assert "times the throughput of one client" in table
 
 
+@pytest.mark.usefixtures("_plain_pytest")
 @pytest.mark.parametrize(
     "text", ["def test_one():\n    assert False, 'wrong'\n", "import nothing_of_this_name\n", "x = 1\n"]
 )
@@ -184,6 +199,7 @@ def test_nothing_is_reported_while_a_test_does_not_pass(load, tmp_path, text):
     assert "\n" not in str(stopped.value)
 
 
+@pytest.mark.usefixtures("_plain_pytest")
 def test_green_tests_are_named_and_run_once(load, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     path = tmp_path / "test_green.py"

@@ -4,6 +4,7 @@ Long commands run with smaller numbers, which `SHORTER` lists. What is not run a
 reason. Names that stand for folders of the reader's own graphs are such folders here.
 """
 
+import io
 import os
 import re
 import shlex
@@ -15,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+import experiments.reproduce
 from diffuco.cli import main
 from diffuco.graphs.formats import write_graph
 from diffuco.graphs.generate import ba_graph
@@ -23,6 +25,7 @@ from diffuco.methods import get_method
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+OURS = {"diffuco": main, "python -m experiments.reproduce": experiments.reproduce.main}
 
 NOT_RUN = {
     r"-m venv": "makes a place to install into",
@@ -112,30 +115,40 @@ def desk(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if any(not reason_not_to_run(c.line) for c in commands(page))], ids=lambda p: p.name
 )
-def test_commands_do_what_the_page_shows(page, capsys):
+def test_commands_do_what_the_page_shows(page, capsys, monkeypatch):
     for command in commands(page):
         if reason_not_to_run(command.line):
             continue
         line = shortened(command.line)
-        printed = typed(line, capsys)
+        printed = typed(line, capsys, monkeypatch)
         if not re.search(COUNTS_DIFFER, line):
             assert [text for text in compared(command.shown) if text not in compared(printed)] == [], command.line
 
 
-def typed(line: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """Run a line, in this process where that is possible: starting another one takes seconds."""
-    words, target = line.partition(" > ")[::2]
-    if not line.startswith("diffuco ") or "|" in line:
-        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, f"{line}: {done.stderr}"
-        return [*done.stdout.splitlines(), *done.stderr.splitlines()]
-    capsys.readouterr()
-    code = main(shlex.split(words)[1:])
-    out, err = capsys.readouterr()
+def typed(line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Run a line; programs of ours run in this process, as starting another one takes seconds."""
+    piped, _, rest = line.rpartition(" | ")
+    words, target = rest.partition(" > ")[::2]
+    command = next((name for name in OURS if words.startswith(f"{name} ")), None)
+    if command is None:
+        done = in_bash(line)
+        return [*done.stdout.decode().splitlines(), *done.stderr.decode().splitlines()]
+    with monkeypatch.context() as patch:
+        if piped:
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(in_bash(piped).stdout)))
+        capsys.readouterr()
+        code = OURS[command](shlex.split(words.removeprefix(command)))
+        out, err = capsys.readouterr()
     assert code == 0, f"{line}: {err}"
     if target:
         Path(target).write_text(out)
     return [*([] if target else out.splitlines()), *err.splitlines()]
+
+
+def in_bash(line: str) -> subprocess.CompletedProcess[bytes]:
+    done = subprocess.run(["bash", "-c", line], capture_output=True, check=False)
+    assert done.returncode == 0, f"{line}: {done.stderr.decode()}"
+    return done
 
 
 def compared(lines: list[str]) -> list[str]:

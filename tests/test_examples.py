@@ -53,12 +53,23 @@ def test_model_for_graphs_of_ones_own_is_trained_and_compared(run_example):
     assert all(5 < float(re.search(r"sets of ([\d.]+)", line)[1]) < 15 for line in models)
 
 
+@pytest.fixture(scope="module")
+def kernel():
+    """A process for the cells of all notebooks, as each one would import torch again."""
+    manager = pytest.importorskip("jupyter_client").KernelManager()
+    manager.start_kernel(cwd=ROOT / "examples")
+    yield manager
+    manager.shutdown_kernel(now=True)
+
+
 @pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / "examples").glob("*.ipynb")))
-def test_notebook_runs_and_is_kept_with_its_output(name):
+def test_notebook_runs_and_is_kept_with_its_output(name, kernel):
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    forget = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("%reset -f")])
+    nbclient.NotebookClient(forget, km=kernel).execute()
     notebook = nbformat.read(ROOT / "examples" / name, as_version=4)
     kept = [len(cell.outputs) for cell in notebook.cells if cell.cell_type == "code"]
-    nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": ROOT / "examples"}}).execute()
+    nbclient.NotebookClient(notebook, km=kernel, timeout=120).execute()
     ran = [len(cell.outputs) for cell in notebook.cells if cell.cell_type == "code"]
     assert [bool(number) for number in kept] == [bool(number) for number in ran]
     assert str(ROOT) not in (ROOT / "examples" / name).read_text()

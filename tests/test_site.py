@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -44,14 +45,15 @@ def test_nothing_is_fetched_from_the_internet(site):
 
 def test_links_within_the_site_resolve(site):
     broken = []
+    text_of = cache(Path.read_text)
     for page in site.rglob("*.html"):
         if page.name == "404.html":
             continue
-        article = page.read_text().partition("<article")[2].partition("</article>")[0]
+        article = text_of(page).partition("<article")[2].partition("</article>")[0]
         for path, anchor in re.findall(r"href=\"(?!\w+:)([^\"#]*)(?:#([^\"]*))?\"", article):
             target = (page.parent / path).resolve() if path else page
             target = target / "index.html" if target.is_dir() else target
-            if not target.exists() or (anchor and f'id="{anchor}"' not in target.read_text()):
+            if not target.exists() or (anchor and f'id="{anchor}"' not in text_of(target)):
                 broken.append(f"{page.relative_to(site)}: {path}#{anchor}")
     assert not broken
 
