@@ -143,7 +143,8 @@ def test_weights_of_very_different_size_are_never_proven_falsely(solver, weights
 
 
 def in_unit(graph: Graph, unit: float, *, signed: bool) -> Graph:
-    assert graph.edge_weights is not None and graph.node_weights is not None
+    assert graph.edge_weights is not None
+    assert graph.node_weights is not None
     node_weights = graph.node_weights if signed else np.abs(graph.node_weights)
     return replace(graph, edge_weights=graph.edge_weights * unit, node_weights=node_weights * unit)
 
@@ -153,6 +154,14 @@ def test_an_optimum_that_is_not_its_solutions_objective_is_no_proof(monkeypatch)
 
     monkeypatch.setattr(cp_model.CpSolver, "objective_value", property(lambda _: -4.0))
     assert not solve_exact("mis", GRAPHS["five-cycle"]).proven
+
+
+@pytest.mark.parametrize("method", ["auto", "cp-sat", "highs"])
+@pytest.mark.parametrize(("problem", "sign", "best"), [("max-cut", 1, 3e19), ("max-cut", -1, 0), ("qubo", -1, -3e19)])
+def test_weights_beyond_64_bits_are_solved(method, problem, sign, best):
+    graph = Graph.from_edges([(0, 1), (1, 2)], edge_weights=[sign * 1e19, sign * 2e19])
+    solution = diffuco.solve(graph, problem, method=method)
+    assert (solution.optimal, solution.objective) == (True, best)
 
 
 def test_refusals(monkeypatch):

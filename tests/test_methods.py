@@ -62,8 +62,9 @@ def test_searches_find_the_same_in_any_unit_of_the_weights(name, problem):
         pytest.skip(f"{name} is not installed or takes no weights")
     graph = tiny_graphs(problem)[-1]
     solution = diffuco.solve(graph, problem, method=name, seed=1, device="cpu")
+    assert graph.edge_weights is not None
+    assert graph.node_weights is not None
     for unit in (4.0**-400, 4.0**-17, 4.0**42):  # powers of four, so that no rounding differs
-        assert graph.edge_weights is not None and graph.node_weights is not None
         scaled = replace(graph, edge_weights=unit * graph.edge_weights, node_weights=unit * graph.node_weights)
         other = diffuco.solve(scaled, problem, method=name, seed=1, device="cpu")
         assert (other.chosen == solution.chosen).all()
