@@ -88,7 +88,7 @@ def test_killed_run_is_continued_after_the_last_whole_line(run, folder, tmp_path
     process.wait()
     kept = path.read_bytes()
     assert kept.count(b"\n") < NUM_GRAPHS
-    path.write_bytes(kept + b'{"file": "cut o')
+    path.write_bytes(kept + b'{"problem": "mis", "file": "cut o')
     assert run(*arguments).code == 0
     assert path.read_bytes().startswith(kept[: kept.rfind(b"\n") + 1])
     assert_each_once(path, folder)
@@ -167,6 +167,12 @@ def test_warnings_are_shown_as_one_line_each(run, models, tmp_path):
         ('{"file": "x", "problem": "mvc", "seed": 0}\n', "holds solutions of mvc with seed 0"),
         ('{"file": "x", "problem": "mis", "seed": 7}\n', "holds solutions of mis with seed 7"),
         ("1 2\n", ":1: not a record of `diffuco solve`"),
+        ("an only line without its end", ":1: not a record of `diffuco solve`"),
+        ('{"file": "x", "problem": "mis", "seed": 0}\nan own note', ":2: not a record of `diffuco solve`"),
+        ('{"problem": "mis", "file": "x"}', ":1: not a record of `diffuco solve`"),
+        ('{"problem": "mvc", "file": "cut o', ":1: not a record of `diffuco solve`"),
+        ('{"file": ["x"], "problem": "mis", "seed": 0}\n', ":1: not a record of `diffuco solve`"),
+        ("[" * 100_000, ":1: not a record of `diffuco solve`"),
     ],
 )
 def test_file_of_something_else_is_refused_and_kept(run, house, tmp_path, content, reason):
@@ -176,6 +182,15 @@ def test_file_of_something_else_is_refused_and_kept(run, house, tmp_path, conten
     assert (outcome.code, len(outcome.errors)) == (2, 1)
     assert reason in outcome.err
     assert path.read_text() == content
+
+
+def test_last_record_counts_without_its_line_break(run, house, tmp_path):
+    path = tmp_path / "found.jsonl"
+    assert run("solve", "mis", house, "--output", path).code == 0
+    whole = path.read_bytes()
+    path.write_bytes(whole.removesuffix(b"\n"))
+    assert run("solve", "mis", house, "--output", path).code == 0
+    assert path.read_bytes() == whole
 
 
 def test_two_runs_do_not_write_to_the_same_file(run, house, tmp_path):
