@@ -1,8 +1,8 @@
 """Solutions of many graphs in one file, as JSON lines or Parquet; a killed run can be continued.
 
 Records are appended as they come and are safe on disk before `append` returns. If a run is killed in the middle of a
-line, the next run drops that line; a file that holds anything else is left as it is. Parquet files cannot be appended to, so their records are first kept as JSON lines
-in FILE.unfinished.jsonl, until `finish` writes all of them.
+line, the next run drops that line; a file that holds anything else is left as it is. Parquet files cannot be appended
+to, so their records are first kept as JSON lines in FILE.unfinished.jsonl, until `finish` writes all of them.
 """
 
 import json
