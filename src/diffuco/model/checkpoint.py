@@ -65,7 +65,7 @@ def load_checkpoint(
     header = _read_header(path)
     kind = _network_of(path, header, network)
     tensors, _ = read_safetensors(path / PARAMETERS if path.is_dir() else path)
-    if _digest(tensors) != header["digest"]:
+    if digest_of(tensors) != header["digest"]:
         raise InputError(
             f"{path}: the parameters do not match their digest, so the file is damaged; get it or train it again"
         )
@@ -114,7 +114,7 @@ def _header(model: Network, tensors: dict[str, Tensor], problem: str, card: dict
         "problem": problem,
         "network": model.name,
         "model": asdict(model.config),
-        "digest": _digest(tensors),
+        "digest": digest_of(tensors),
         "card": card,
     }
 
@@ -178,7 +178,8 @@ def _config_text(folder: Path) -> bytes:
         ) from None
 
 
-def _digest(tensors: dict[str, Tensor]) -> str:
+def digest_of(tensors: dict[str, Tensor]) -> str:
+    """SHA-256 of names, types, shapes and values."""
     content = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
         content.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
