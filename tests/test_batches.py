@@ -36,7 +36,8 @@ def records_of(path: Path) -> list[dict]:
     if path.suffix == ".parquet":
         from pyarrow import parquet
 
-        return parquet.read_table(path).to_pylist()
+        with path.open("rb") as stream:
+            return parquet.read_table(stream).to_pylist()
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
@@ -191,6 +192,27 @@ def test_last_record_counts_without_its_line_break(run, house, tmp_path):
     path.write_bytes(whole.removesuffix(b"\n"))
     assert run("solve", "mis", house, "--output", path).code == 0
     assert path.read_bytes() == whole
+
+
+@pytest.mark.parametrize("output", ["x.sol", "x.json", "x.jsonl", "x.parquet", "out"])
+@pytest.mark.parametrize("stem", [b"x", b"o\xff"], ids=["plain", "odd"])
+def test_file_names_that_are_not_utf8_are_solved(run, house, tmp_path, output, stem):
+    if output.endswith(".parquet"):
+        pytest.importorskip("pyarrow")
+    odd, path = (tmp_path / os.fsdecode(name) for name in (b"g\xff.clq", output.encode().replace(b"x", stem)))
+    try:
+        odd.write_bytes(house.read_bytes())
+    except OSError:
+        pytest.skip("this file system has names in UTF-8 only")
+    if output == "out":
+        path.mkdir()
+    for _ in range(2):
+        outcome = run("solve", "mis", odd, "--output", path)
+        assert (outcome.code, outcome.errors) == (0, [])
+    if output.endswith((".jsonl", ".parquet")):
+        assert [record["file"] for record in records_of(path)] == [f"{tmp_path}/g\\udcff.clq"]
+    if output == "x.sol":
+        assert run("check", "mis", odd, path).code == 0
 
 
 def test_two_runs_do_not_write_to_the_same_file(run, house, tmp_path):

@@ -122,7 +122,7 @@ class SolutionLog:
         from pyarrow import parquet
 
         try:
-            with parquet.ParquetFile(self.path) as file:
+            with self.path.open("rb") as stream, parquet.ParquetFile(stream) as file:
                 if not file.schema_arrow.equals(_schema()):
                     raise InputError(
                         f"{self.path}: this is not a file of `diffuco solve`; choose another path, or remove it"
