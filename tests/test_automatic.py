@@ -135,9 +135,9 @@ def test_what_an_exact_solver_found_without_a_proof_counts_if_it_is_better(monke
 
 
 def test_weights_that_no_exact_solver_takes_are_annealed():
-    graph = Graph.from_edges([(0, 1), (1, 2)], edge_weights=[0.123456789, 2])
+    graph = Graph.from_edges([(0, 1), (1, 2)], edge_weights=[0.1234567890123456, 2])
     (solution,) = diffuco.solve([graph], "max-cut", method="auto", device="cpu")
-    assert (solution.found_by, solution.objective) == ("anneal", pytest.approx(2.123456789))
+    assert (solution.found_by, solution.objective) == ("anneal", pytest.approx(2.1234567890123456))
 
 
 def test_samples_are_for_large_graphs_like_those_of_a_model_a_gpu_and_milliseconds():

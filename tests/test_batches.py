@@ -37,7 +37,8 @@ def records_of(path: Path) -> list[dict]:
     if path.suffix == ".parquet":
         from pyarrow import parquet
 
-        return parquet.read_table(path).to_pylist()
+        with path.open("rb") as stream:
+            return parquet.read_table(stream).to_pylist()
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
@@ -89,7 +90,7 @@ def test_killed_run_is_continued_after_the_last_whole_line(run, folder, tmp_path
     process.join()
     kept = path.read_bytes()
     assert kept.count(b"\n") < NUM_GRAPHS
-    path.write_bytes(kept + b'{"file": "cut o')
+    path.write_bytes(kept + b'{"problem": "mis", "file": "cut o')
     assert run(*arguments).code == 0
     assert path.read_bytes().startswith(kept[: kept.rfind(b"\n") + 1])
     assert_each_once(path, folder)
@@ -168,6 +169,12 @@ def test_warnings_are_shown_as_one_line_each(run, models, tmp_path):
         ('{"file": "x", "problem": "mvc", "seed": 0}\n', "holds solutions of mvc with seed 0"),
         ('{"file": "x", "problem": "mis", "seed": 7}\n', "holds solutions of mis with seed 7"),
         ("1 2\n", ":1: not a record of `diffuco solve`"),
+        ("an only line without its end", ":1: not a record of `diffuco solve`"),
+        ('{"file": "x", "problem": "mis", "seed": 0}\nan own note', ":2: not a record of `diffuco solve`"),
+        ('{"problem": "mis", "file": "x"}', ":1: not a record of `diffuco solve`"),
+        ('{"problem": "mvc", "file": "cut o', ":1: not a record of `diffuco solve`"),
+        ('{"file": ["x"], "problem": "mis", "seed": 0}\n', ":1: not a record of `diffuco solve`"),
+        ("[" * 100_000, ":1: not a record of `diffuco solve`"),
     ],
 )
 def test_file_of_something_else_is_refused_and_kept(run, house, tmp_path, content, reason):
@@ -177,6 +184,36 @@ def test_file_of_something_else_is_refused_and_kept(run, house, tmp_path, conten
     assert (outcome.code, len(outcome.errors)) == (2, 1)
     assert reason in outcome.err
     assert path.read_text() == content
+
+
+def test_last_record_counts_without_its_line_break(run, house, tmp_path):
+    path = tmp_path / "found.jsonl"
+    assert run("solve", "mis", house, "--output", path).code == 0
+    whole = path.read_bytes()
+    path.write_bytes(whole.removesuffix(b"\n"))
+    assert run("solve", "mis", house, "--output", path).code == 0
+    assert path.read_bytes() == whole
+
+
+@pytest.mark.parametrize("output", ["x.sol", "x.json", "x.jsonl", "x.parquet", "out"])
+@pytest.mark.parametrize("stem", [b"x", b"o\xff"], ids=["plain", "odd"])
+def test_file_names_that_are_not_utf8_are_solved(run, house, tmp_path, output, stem):
+    if output.endswith(".parquet"):
+        pytest.importorskip("pyarrow")
+    odd, path = (tmp_path / os.fsdecode(name) for name in (b"g\xff.clq", output.encode().replace(b"x", stem)))
+    try:
+        odd.write_bytes(house.read_bytes())
+    except OSError:
+        pytest.skip("this file system has names in UTF-8 only")
+    if output == "out":
+        path.mkdir()
+    for _ in range(2):
+        outcome = run("solve", "mis", odd, "--output", path)
+        assert (outcome.code, outcome.errors) == (0, [])
+    if output.endswith((".jsonl", ".parquet")):
+        assert [record["file"] for record in records_of(path)] == [f"{tmp_path}/g\\udcff.clq"]
+    if output == "x.sol":
+        assert run("check", "mis", odd, path).code == 0
 
 
 def test_two_runs_do_not_write_to_the_same_file(run, house, tmp_path):

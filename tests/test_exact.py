@@ -114,10 +114,60 @@ def test_what_is_only_searched_has_no_bound():
         assert (solution.optimal, solution.bound, solution.to_dict()["bound"]) == (False, None, None)
 
 
+UNITS = [1e-299, 1e-19, 1e-10, 0.1, 1e19, 1e25]
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: solver.name)
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_proofs_hold_in_any_unit_of_the_weights(solver, problem, unit):
+    if solver.missing():
+        pytest.skip(f"{solver.name} is not installed")
+    graph = in_unit(GRAPHS["integers"], unit, signed=problem in ("max-cut", "qubo"))
+    result = solver.prove(get_problem(problem), graph, time_limit_s=60.0)
+    assert result.proven
+    assert result.objective == pytest.approx(best_of_all(problem, graph), rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("solver", [CpSat(), Highs()], ids=lambda solver: solver.name)
+@pytest.mark.parametrize("weights", [[1, 1 + 1e-12, 3e-13], [1e19, 1e-10, 1e-9], [np.pi, np.e, 1e-14]], ids=str)
+def test_weights_of_very_different_size_are_never_proven_falsely(solver, weights):
+    graph = Graph.from_edges([(0, 1), (1, 2)], node_weights=weights)
+    try:
+        result = solver.prove(get_problem("mis"), graph, time_limit_s=60.0)
+    except InputError:
+        return
+    best = best_of_all("mis", graph)
+    assert result.objective == best or not result.proven
+    assert result.bound >= best
+
+
+def in_unit(graph: Graph, unit: float, *, signed: bool) -> Graph:
+    assert graph.edge_weights is not None
+    assert graph.node_weights is not None
+    node_weights = graph.node_weights if signed else np.abs(graph.node_weights)
+    return replace(graph, edge_weights=graph.edge_weights * unit, node_weights=node_weights * unit)
+
+
+def test_an_optimum_that_is_not_its_solutions_objective_is_no_proof(monkeypatch):
+    from ortools.sat.python import cp_model
+
+    monkeypatch.setattr(cp_model.CpSolver, "objective_value", property(lambda _: -4.0))
+    assert not solve_exact("mis", GRAPHS["five-cycle"]).proven
+
+
+@pytest.mark.parametrize("method", ["auto", "cp-sat", "highs"])
+@pytest.mark.parametrize(("problem", "sign", "best"), [("max-cut", 1, 3e19), ("max-cut", -1, 0), ("qubo", -1, -3e19)])
+def test_weights_beyond_64_bits_are_solved(method, problem, sign, best):
+    graph = Graph.from_edges([(0, 1), (1, 2)], edge_weights=[sign * 1e19, sign * 2e19])
+    solution = diffuco.solve(graph, problem, method=method)
+    assert (solution.optimal, solution.objective) == (True, best)
+
+
 def test_refusals(monkeypatch):
-    with pytest.raises(InputError, match="decimals"):
+    with pytest.raises(InputError, match="digits"):
         solve_exact("max-cut", Graph.from_edges([(0, 1)], edge_weights=[np.pi]))
-    with pytest.raises(InputError, match="decimals"):
+    with pytest.raises(InputError, match="digits"):
         solve_exact("mds", Graph.from_edges([(0, 1)], node_weights=[1, np.pi]))
     with pytest.raises(InputError, match="pairs without an edge"):
         solve_exact("max-clique", Graph.from_edges([], 3000))

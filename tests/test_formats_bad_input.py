@@ -1,8 +1,10 @@
 """Bad input: one line that names the file, the line and the remedy, never another exception or a full memory."""
 
 import bz2
+import contextlib
 import gzip
 import io
+import itertools
 import lzma
 import os
 import re
@@ -267,6 +269,12 @@ def test_counts_that_are_no_counts_are_refused(count, tmp_path):
         ({"num_nodes": [2, 3], "edges": [[0, 1]]}, "a.npz: num_nodes has 2 values"),
         ({"num_nodes": 2, "edges": [[0, 1]], "edge_weights": [np.nan]}, "a.npz: edge weight number 0 is nan"),
         ({"num_nodes": 2, "edges": [[0, 1]], "edge_weights": ["x"]}, "a.npz: edge_weights has type <U1"),
+        ({"num_nodes": 2, "edges": 5}, "a.npz: edges has shape (); save one row of two nodes per edge"),
+        ({"num_nodes": 2, "edges": [[[0, 1]]]}, "a.npz: edges has shape (1, 1, 2); save one row"),
+        ({"num_nodes": 2, "edges": [[0, 1]], "edge_weights": 5}, "a.npz: edge_weights has shape (); save a list"),
+        ({"num_nodes": 2, "edges": [[0, 1]], "node_weights": [[1, 2]]}, "a.npz: node_weights has shape (1, 2); save a"),
+        ({"num_nodes": 2, "edges": [[0, 1]], "labels": 5}, "a.npz: labels are not a list"),
+        ({"num_nodes": 2, "edges": [[0, 1]], "labels": [[1], [2]]}, "a.npz: labels are not a list"),
         ({"num_nodes": 2, "edges": [[0, 1]], "labels": ["x"]}, "a.npz: 1 label for 2 nodes"),
         ({"num_nodes": 2, "edges": [[0, 1]], "labels": ["x", "x"]}, "a.npz: a label appears twice"),
         ({"num_nodes": 2, "edges": np.array([{}])}, "a.npz: not a readable .npz archive (edges.npy holds Python"),
@@ -291,6 +299,39 @@ def test_sparse_archives_that_lie_are_refused(changes, expected, tmp_path):
     scipy.sparse.save_npz(tmp_path / "good.npz", scipy.sparse.csr_array([[0.0, 1.0], [1.0, 0.0]]))
     arrays = dict(np.load(tmp_path / "good.npz")) | changes
     assert message_of(tmp_path, "a.npz", archive(**arrays)).startswith(f"a.npz: {expected}")
+
+
+ODD_ARRAYS = [
+    5,
+    [5],
+    [[0, 1]],
+    [[[0]]],
+    0.5,
+    [np.inf],
+    "csr",
+    b"\xff",
+    [b"csr"],
+    True,
+    1j,
+    [],
+    [[]],
+    2**63,
+    -1,
+    ["a", "b"],
+]
+
+
+@pytest.mark.parametrize("kind", ["own", "csr", "coo"])
+def test_odd_members_of_an_npz_cost_one_line(tmp_path, kind):
+    path = tmp_path / "a.npz"
+    path.write_bytes(VALID["a.npz"])
+    if kind != "own":
+        scipy.sparse.save_npz(path, scipy.sparse.csr_array([[0.0, 1.0], [1.0, 0.0]]).asformat(kind))
+    arrays = dict(np.load(path))
+    for name, odd in itertools.product(arrays, ODD_ARRAYS):
+        path.write_bytes(archive(**arrays | {name: odd}))
+        with contextlib.suppress(InputError):
+            read_graph(path)
 
 
 def test_array_headers_that_lie_about_their_size_are_refused(tmp_path):

@@ -62,6 +62,27 @@ def optima() -> dict[str, list[float]]:
 
 
 @pytest.mark.filterwarnings("ignore::diffuco.foundation.errors.GraphWarning")
+@pytest.mark.parametrize(("name", "problem"), [pair for pair in PAIRS if pair[0] not in EXACT])
+def test_searches_find_the_same_in_any_unit_of_the_weights(name, problem):
+    method = get_method(name)
+    if method.missing() or not method.takes_node_weights(get_problem(problem)):
+        pytest.skip(f"{name} is not installed or takes no weights")
+    graph = tiny_graphs(problem)[-1]
+    solution = diffuco.solve(graph, problem, method=name, seed=1, device="cpu")
+    assert graph.edge_weights is not None
+    assert graph.node_weights is not None
+    for unit in (4.0**-400, 4.0**-17, 4.0**42):  # powers of four, so that no rounding differs
+        scaled = replace(graph, edge_weights=unit * graph.edge_weights, node_weights=unit * graph.node_weights)
+        other = diffuco.solve(scaled, problem, method=name, seed=1, device="cpu")
+        assert (other.chosen == solution.chosen).all()
+        assert (other.objective, other.energies) == (
+            unit * solution.objective,
+            [unit * energy for energy in solution.energies],
+        )
+        assert other.objectives == [unit * objective for objective in solution.objectives]
+
+
+@pytest.mark.filterwarnings("ignore::diffuco.foundation.errors.GraphWarning")
 @pytest.mark.parametrize(("name", "problem"), PAIRS)
 def test_answers_are_feasible_and_exact_methods_and_annealers_find_the_optimum(name, problem, optima):
     if get_method(name).missing():

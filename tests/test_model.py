@@ -1,11 +1,14 @@
 import json
+import time
 
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch.testing import assert_close
 
+import diffuco
 import oracle
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import DenseBatch, SparseBatch
@@ -188,6 +191,50 @@ def test_damaged_checkpoints_are_refused(checkpoint, kind):
     damage(checkpoint, kind)
     with pytest.raises(InputError, match=r"model\.safetensors"):
         load_checkpoint(checkpoint)
+
+
+HOSTILE = {
+    "wide": {"model": {"num_steps": 3, "num_hidden": 10**9}},
+    "rather wide": {"model": {"num_steps": 3, "num_hidden": 2**16}},
+    "deep": {"model": {"num_steps": 3, "num_layers": 10**9}},
+    "long": {"model": {"num_steps": 10**12}},
+    "text for a number": {"model": {"num_steps": 3, "num_hidden": "x"}},
+    "no steps": {"model": {}},
+    "no model": {"model": None},
+    "no card": {"card": None},
+    "odd training": {"card": {"training": None}},
+    "odd minutes": {"card": {"minutes": "x"}},
+    "odd network": {"network": ["gnn"]},
+    "odd problem": {"problem": 5},
+    "odd digest": {"digest": 5},
+    "odd format": {"format": [1]},
+}
+
+
+@pytest.mark.parametrize("change", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_headers_are_refused_before_they_are_believed(checkpoint, change):
+    with safe_open(checkpoint, framework="pt") as file:
+        header = json.loads(file.metadata()["diffuco"])
+    save_file(load_file(checkpoint), checkpoint, metadata={"diffuco": json.dumps(header | change)})
+    started = time.perf_counter()
+    with pytest.raises(InputError, match=r"model\.safetensors: (not a diffuco checkpoint|the parameters do not fit)"):
+        load_checkpoint(checkpoint)
+    assert time.perf_counter() - started < 5
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, f'{{"format": {"1" * 5000}}}', "null", '"x"'], ids=range(4))
+def test_headers_that_json_cannot_hold_are_refused(checkpoint, text):
+    save_file(load_file(checkpoint), checkpoint, metadata={"diffuco": text})
+    for read in (load_checkpoint, read_card):
+        with pytest.raises(InputError, match=r"model\.safetensors: not a diffuco checkpoint"):
+            read(checkpoint)
+
+
+def test_a_model_for_an_unknown_problem_is_named(tmp_path):
+    path = tmp_path / "model.safetensors"
+    save_checkpoint(path, Gnn(CONFIG), problem="crowding", card={})
+    with pytest.raises(InputError, match=r"model\.safetensors: the model is for 'crowding', which is no problem"):
+        diffuco.evaluate([Graph.from_edges([(0, 1)])], model=path)
 
 
 def test_a_folder_holds_the_same_model(tmp_path, checkpoint):

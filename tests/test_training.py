@@ -227,6 +227,37 @@ def test_forward_likelihood_of_flips_is_their_log_probability():
     assert forward_log_likelihood(terms, temperature).item() == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.fixture(scope="module")
+def resumable(tmp_path_factory):
+    """The state of a run that was stopped early."""
+    folder = tmp_path_factory.mktemp("stopped")
+    train(SHORT, folder, max_minutes=0.0, progress=False)
+    return (folder / "resume.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("place", [0.3, 0.5, 0.7, 0.9, 0.999])
+def test_a_flipped_bit_in_the_resume_state_is_refused(tmp_path, resumable, place):
+    content, start = bytearray(resumable), 8 + int.from_bytes(resumable[:8], "little")
+    content[start + int(place * (len(content) - start))] ^= 1
+    (tmp_path / "resume.safetensors").write_bytes(content)
+    with pytest.raises(InputError, match=r"resume\.safetensors: the state does not match its digest"):
+        train(SHORT, tmp_path, resume=True, progress=False)
+
+
+@pytest.mark.parametrize(
+    "change", [{"step": -5}, {"step": 1.5}, {"step": "x"}, {"step": True}, {"seconds": "x"}, {"best_energy": None}]
+)
+def test_impossible_progress_is_refused(tmp_path, resumable, change):
+    path = tmp_path / "resume.safetensors"
+    path.write_bytes(resumable)
+    tensors, metadata = read_safetensors(path)
+    header = json.loads(metadata["diffuco-resume"])
+    header["progress"] |= change
+    write_safetensors(path, tensors, {"diffuco-resume": json.dumps(header)})
+    with pytest.raises(InputError, match=r"resume\.safetensors: not a resumable state"):
+        train(SHORT, tmp_path, resume=True, progress=False)
+
+
 @pytest.mark.parametrize("content", [b"", b"garbage" * 20])
 def test_damaged_resume_state_is_refused(tmp_path, content):
     (tmp_path / "resume.safetensors").write_bytes(content)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diffuco.foundation.errors import InputError
-from diffuco.foundation.wording import counted
+from diffuco.foundation.wording import as_utf8, counted
 from diffuco.graphs.formats.output import open_for_writing
 from diffuco.graphs.graph import Graph
 from diffuco.solution.result import Solution, as_count
@@ -150,7 +150,7 @@ def _draw_matrix(axes: "Axes", solution: Solution) -> None:
 def _title(solution: Solution) -> str:
     graph = solution.graph
     feasible = "feasible" if solution.feasible else f"NOT feasible: {solution.violations} violated"
-    name = f"{graph.name}: " if graph.name else ""
+    name = f"{as_utf8(graph.name)}: " if graph.name else ""
     size = f"{counted(graph.num_nodes, 'node')}, {counted(graph.num_edges, 'edge')}"
     return f"{solution.problem.noun.capitalize()}: {as_count(solution.objective)}, {feasible}\n{name}{size}"
 

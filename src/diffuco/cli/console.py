@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from diffuco.foundation.errors import GraphWarning, InputError
 from diffuco.foundation.files import finite
+from diffuco.foundation.wording import as_utf8
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -23,6 +24,8 @@ PIPE_WIDTH = 160
 
 def print_result(result: "RenderableType") -> None:
     """Print text or a table on standard output."""
+    if isinstance(result, str):
+        result = as_utf8(result)
     _console().print(result, soft_wrap=isinstance(result, str), markup=False, highlight=False)
 
 
@@ -110,7 +113,7 @@ def make_folder(path: Path) -> Path:
 
 def _print_line(kind: str, message: object) -> None:
     sys.stdout.flush()
-    print(f"{kind}: {' '.join(str(message).split())}", file=sys.stderr)
+    print(as_utf8(f"{kind}: {' '.join(str(message).split())}"), file=sys.stderr)
 
 
 def _console() -> "Console":

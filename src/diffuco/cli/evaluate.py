@@ -133,7 +133,9 @@ def _target(model: "Checkpoint | None", method: str | None, problem: str | None)
         return problem
     if problem not in (None, model.problem):
         raise InputError(f"model '{model.name}' was trained for {model.problem}, not {problem}; choose another model")
-    return model.problem
+    from diffuco.pretrained import problem_of
+
+    return problem_of(model).name
 
 
 def _source(dataset: str | None, own_graphs: Path | None) -> "Dataset | Collection":

@@ -19,7 +19,7 @@ from diffuco.cli.inputs import LoadedGraph, list_files, load_file
 from diffuco.cli.options import BatchEngine
 from diffuco.cli.outputs import as_record
 from diffuco.foundation.errors import GraphWarning, InputError
-from diffuco.foundation.wording import counted
+from diffuco.foundation.wording import as_utf8, counted
 from diffuco.integrations import ray_workers
 from diffuco.solution.log import SolutionLog
 
@@ -32,7 +32,7 @@ class GraphFile(NamedTuple):
     """A file to solve."""
 
     name: str
-    """As the user gave it."""
+    """As the user gave it, in UTF-8."""
     path: Path
     """Where workers find it."""
     done: frozenset[str]
@@ -173,17 +173,18 @@ def _groups(files: Sequence[Path], log: SolutionLog, size: int) -> list[list[Gra
     for name in log.files:
         if part := re.fullmatch(r"(.+)\[\d+\]", name):
             solved_parts[part[1]].add(name)
-    names = list(dict.fromkeys(map(str, files)))
+    paths = {as_utf8(str(path)): path for path in files}
+    names = list(paths)
     groups = []
     for first in range(0, len(names), size):
         left = [name for name in names[first : first + size] if name not in log.files]
-        groups.append([GraphFile(name, _absolute(name), frozenset(solved_parts[name])) for name in left])
+        groups.append([GraphFile(name, _absolute(paths[name]), frozenset(solved_parts[name])) for name in left])
     return [group for group in groups if group]
 
 
-def _absolute(name: str) -> Path:
+def _absolute(path: Path) -> Path:
     """The path of a file for workers in other folders; standard input stays as it is."""
-    return Path(name) if name == STANDARD_INPUT else Path(name).absolute()
+    return path if str(path) == STANDARD_INPUT else path.absolute()
 
 
 def _report(found: Found, counts: Counter[str]) -> None:

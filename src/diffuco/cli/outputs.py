@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from diffuco.cli.console import make_folder, print_result
 from diffuco.cli.inputs import Inputs, LoadedGraph
 from diffuco.foundation.errors import InputError
-from diffuco.foundation.wording import counted
+from diffuco.foundation.wording import as_utf8, counted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -17,8 +17,8 @@ MAX_LABEL_CHARACTERS = 300
 
 
 def as_record(loaded: LoadedGraph, solution: "Solution") -> dict[str, Any]:
-    """What `--json` prints. The file is named as the user named it, and reading it counts as loading."""
-    record = solution.to_dict() | {"file": loaded.file}
+    """What `--json` prints. The file is named as the user named it, in UTF-8; reading it counts as loading."""
+    record = solution.to_dict() | {"file": as_utf8(loaded.file)}
     record["seconds"] = record["seconds"] | {"load": record["seconds"]["load"] + loaded.seconds}
     return record
 

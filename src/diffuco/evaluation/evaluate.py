@@ -23,7 +23,7 @@ from diffuco.methods import Method, ModelMethod, Settings, check_method, get_met
 from diffuco.methods.annealer import Annealer
 from diffuco.methods.model import solver_with
 from diffuco.model.checkpoint import Checkpoint
-from diffuco.pretrained import load_model
+from diffuco.pretrained import load_model, problem_of
 from diffuco.problems import Problem, check_weights, get_problem
 from diffuco.solution.result import Solution
 
@@ -129,7 +129,7 @@ def evaluate(
             raise InputError("samples of a model are measured without a time limit; use the method diffuco to set one")
         options = SampleOptions(samples, step_factor, decode, token_size, refine)
         loaded = model if isinstance(model, Checkpoint) else load_model(model)
-        known = get_problem(problem or loaded.problem)
+        known = problem_of(loaded) if problem is None else get_problem(problem)
         solver = solver_with(known, loaded, place)
         chosen, warms_up = ModelMethod(loaded, options), True
         about = {

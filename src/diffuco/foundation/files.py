@@ -40,7 +40,7 @@ def lock(path: Path) -> FileLock:
     """
     folder = Path(tempfile.gettempdir()) / "diffuco-locks"
     folder.mkdir(exist_ok=True)
-    name = hashlib.sha256(os.path.realpath(path).encode()).hexdigest()[:32]
+    name = hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:32]
     held = FileLock(folder / name, thread_local=False, mode=0o666)
     try:
         held.acquire(timeout=0)

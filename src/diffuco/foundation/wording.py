@@ -1,4 +1,4 @@
-"""Numbers in words for people to read."""
+"""Numbers and names in words for people to read."""
 
 
 def counted(number: int, noun: str) -> str:
@@ -23,3 +23,12 @@ def with_error(value: float, error: float | None, unit: str = "") -> str:
         return f"{value:.2f}{unit}"
     digits = next((digits for digits in (2, 3, 4) if round(error, digits)), 2)
     return f"{value:.{digits}f}{unit} ± {error:.{digits}f}{unit}"
+
+
+def as_utf8(name: str) -> str:
+    r"""A name that UTF-8 can hold: bytes of a file name that are no UTF-8 become escapes.
+
+    >>> as_utf8("house.clq"), as_utf8("g\udcff.clq")
+    ('house.clq', 'g\\udcff.clq')
+    """
+    return name.encode(errors="backslashreplace").decode()

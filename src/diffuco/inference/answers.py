@@ -13,11 +13,11 @@ from torch import Tensor
 
 from diffuco.foundation.devices import now
 from diffuco.foundation.errors import InputError
-from diffuco.graphs.batch import Batch
+from diffuco.graphs.batch import Batch, make_batch
 from diffuco.graphs.graph import Graph
 from diffuco.inference.decoding import conditional_expectation
 from diffuco.inference.sampler import OnStep, Sampler
-from diffuco.problems import Problem
+from diffuco.problems import Problem, in_weight_units, weight_unit
 from diffuco.solution.result import Solution
 
 Decode = Literal["none", "ce", "ce-st"]
@@ -87,6 +87,11 @@ def draw_solutions(
     return decoded, {"sample": sampled - started, "decode": now(batch.device) - sampled}
 
 
+def unit_batch(problem: Problem, graphs: Sequence[Graph], device: torch.device | str = "cpu") -> Batch:
+    """The graphs as searches take them: their weights, if they have any, in units of the largest."""
+    return make_batch([in_weight_units(problem, graph) for graph in graphs], device)
+
+
 def best_solutions(
     problem: Problem,
     graphs: Sequence[Graph],
@@ -99,7 +104,10 @@ def best_solutions(
     reason: str = "",
     sweeps: int = 0,
 ) -> Iterator[Solution]:
-    """Of every graph, the feasible state of lowest energy, or the lowest of all where none is feasible. [N, S]."""
+    """Of every graph, the feasible state of lowest energy, or the lowest of all where none is feasible. [N, S].
+
+    `batch` is the `unit_batch` of the graphs.
+    """
     energies = problem.energy(batch, states)  # [B, S]
     infeasible = problem.violations(batch, states) > 0.5
     best = torch.where(infeasible & ~infeasible.all(1, keepdim=True), torch.inf, energies).argmin(1).tolist()
@@ -107,14 +115,15 @@ def best_solutions(
     for graph, x, index, energy, values in zip(
         graphs, batch.split(states.bool().cpu()), best, energies.tolist(), objectives, strict=True
     ):
+        unit = weight_unit(problem, graph)
         kept = x.numpy().copy()  # so that no solution holds on to those of the whole batch
         yield Solution(
             problem=problem,
             graph=graph,
             chosen=kept[:, index],
             states=kept,
-            energies=energy,
-            objectives=values,
+            energies=[unit * value for value in energy],
+            objectives=[unit * value for value in values],
             found_by=found_by,
             reason=reason,
             seed=seed,

@@ -10,11 +10,10 @@ import numpy as np
 
 from diffuco.foundation.devices import now, pick_device
 from diffuco.foundation.errors import InputError
-from diffuco.graphs.batch import make_batch
 from diffuco.graphs.batch.by_size import batches_by_size, in_order, rows_per_batch
 from diffuco.graphs.convert import as_graph, qubo_as_graph
 from diffuco.graphs.graph import Graph
-from diffuco.inference.answers import Decode, SampleOptions, best_solutions, draw_solutions, next_seed
+from diffuco.inference.answers import Decode, SampleOptions, best_solutions, draw_solutions, next_seed, unit_batch
 from diffuco.inference.memory import TYPICAL_HIDDEN, Requirement, check_fits, requirement
 from diffuco.inference.refinement import refine as refine_states
 from diffuco.inference.refinement import schedule_for_samples
@@ -104,7 +103,7 @@ class Solver:
 
         def solve_batch(positions: list[int]) -> list[Solution]:
             chosen = [graphs[position] for position in positions]
-            batch = make_batch(chosen, self.device)
+            batch = unit_batch(self.problem, chosen, self.device)
             states, seconds = draw_solutions(
                 self.sampler,
                 self.problem,

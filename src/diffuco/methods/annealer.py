@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from diffuco.foundation.devices import finish
-from diffuco.graphs.batch import Batch, make_batch
+from diffuco.graphs.batch import Batch
 from diffuco.graphs.batch.by_size import batches_by_size, in_order
 from diffuco.graphs.graph import Graph
-from diffuco.inference.answers import best_solutions
+from diffuco.inference.answers import best_solutions, unit_batch
 from diffuco.inference.decoding import conditional_expectation
 from diffuco.methods.base import Deadline, Method, Settings
 from diffuco.problems import Problem
@@ -52,7 +52,7 @@ class Annealer(Method):
             chosen = [graphs[position] for position in positions]
             deadline = Deadline.after(None if limit_s is None else limit_s * len(chosen))
             generator = torch.Generator(device).manual_seed(seed + number)
-            batch = make_batch(chosen, device)
+            batch = unit_batch(problem, chosen, device)
             annealed = self.anneal(problem, batch, generator, deadline)
             finish(device)
             sampled_s = deadline.elapsed_s

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import make_batch
 from diffuco.graphs.graph import Graph
-from diffuco.inference.answers import best_solutions
+from diffuco.inference.answers import best_solutions, unit_batch
 from diffuco.inference.decoding import conditional_expectation
-from diffuco.problems import Problem
+from diffuco.problems import Problem, in_weight_units
 from diffuco.solution.result import Solution
 
 TimeLimit = Literal["used", "stops", "ignored"]
@@ -106,7 +106,10 @@ class GraphByGraph(Method):
 
     @abstractmethod
     def search(self, problem: Problem, graph: Graph, seed: int, deadline: Deadline) -> NDArray[np.bool_]:
-        """States of one graph that has nodes: [num_nodes], or [num_nodes, S] of which the best is kept."""
+        """States of one graph that has nodes: [num_nodes], or [num_nodes, S] of which the best is kept.
+
+        Weights are in units near the largest (`weight_unit`).
+        """
 
     def solve(self, problem: Problem, graphs: Sequence[Graph], settings: Settings) -> list[Solution]:
         """Search every graph in turn."""
@@ -121,11 +124,12 @@ class GraphByGraph(Method):
 
     def solve_one(self, problem: Problem, graph: Graph, seed: int, deadline: Deadline) -> Solution:
         """The best of the states that the search finds."""
-        found = self.search(problem, graph, seed, deadline) if graph.num_nodes else np.zeros((0, 1), dtype=np.bool_)
+        scaled = in_weight_units(problem, graph)
+        found = self.search(problem, scaled, seed, deadline) if graph.num_nodes else np.zeros((0, 1), dtype=np.bool_)
         states = torch.from_numpy(found[:, None] if found.ndim == 1 else found).float()
         seconds = {"load": 0.0, "sample": deadline.elapsed_s, "decode": 0.0}
         (solution,) = best_solutions(
-            problem, [graph], make_batch([graph]), states, found_by=self.name, seed=seed, seconds=seconds
+            problem, [graph], make_batch([scaled]), states, found_by=self.name, seed=seed, seconds=seconds
         )
         return solution
 
@@ -139,4 +143,4 @@ def repair(problem: Problem, graph: Graph, states: NDArray[np.bool_]) -> NDArray
     [False, False, True]
     """
     probs = torch.from_numpy(states.astype(np.float64))
-    return conditional_expectation(problem, make_batch([graph]), probs).numpy().astype(np.bool_)
+    return conditional_expectation(problem, unit_batch(problem, [graph]), probs).numpy().astype(np.bool_)

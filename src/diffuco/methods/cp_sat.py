@@ -9,15 +9,12 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.graph import Graph
-from diffuco.methods.exact import ExactMethod, ExactResult, model_of, trivial, unbounded
+from diffuco.methods.exact import ExactMethod, ExactResult, integers, is_confirmed, model_of, trivial, unbounded
 from diffuco.problems import LinearModel, Problem
 
-MAX_DENOMINATOR = 10**6
-"""Weights are scaled to integers by at most this."""
 LONG_ROWS = 2.5
 """Linear relaxations are good at rows with more nodes than this on average, such as those of dominating sets."""
 
@@ -49,7 +46,7 @@ class CpSat(ExactMethod):
         model = cp_model.CpModel()
         x = [model.new_bool_var("") for _ in range(len(linear.cost))]
         _add_rows(model, x, linear)
-        costs, scale = integers(linear.cost)
+        (costs,), scale = integers(linear.cost)
         model.minimize(sum(cost * variable for cost, variable in zip(costs, x, strict=True) if cost))
         solver = cp_model.CpSolver()
         solver.parameters.max_time_in_seconds = time_limit_s
@@ -65,7 +62,8 @@ class CpSat(ExactMethod):
         if found:
             chosen = np.array([bool(solver.value(node)) for node in nodes], dtype=np.bool_)
         verdict = problem.check(graph, chosen)
-        proven = bool(status == cp_model.OPTIMAL)
+        claimed = problem.sign * solver.objective_value / scale if found else np.inf
+        proven = status == cp_model.OPTIMAL and is_confirmed(claimed, verdict.objective, scale)
         if proven:
             bound = verdict.objective
         else:  # the bound that CP-SAT reports without a solution is 0, which bounds nothing
@@ -95,19 +93,3 @@ def _add_rows(model: Any, x: list[Any], linear: LinearModel) -> None:
             model.add(sum(factor * x[column] for factor, column in zip(whole, columns, strict=True)) <= limit[0])
     if linear.is_symmetric and x:
         model.add(x[0] == 0)
-
-
-def integers(*values: NDArray[np.float64]) -> tuple[Any, int]:
-    """Numbers times the smallest power of ten that makes them all whole; CP-SAT calculates with integers only.
-
-    >>> integers(np.array([0.5, 2.0]))
-    ([5, 20], 10)
-    """
-    scale = 1
-    while scale <= MAX_DENOMINATOR:
-        scaled = [part * scale for part in values]
-        if all(np.allclose(part, np.round(part), rtol=1e-12, atol=1e-9) for part in scaled):
-            whole = [np.round(part).astype(np.int64).tolist() for part in scaled]
-            return (whole[0] if len(whole) == 1 else whole), scale
-        scale *= 10
-    raise InputError(f"weights with more than {len(str(MAX_DENOMINATOR)) - 1} decimals; round them for exact solutions")

@@ -7,8 +7,7 @@ import numpy as np
 
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.graph import Graph
-from diffuco.methods.base import repair
-from diffuco.methods.exact import ExactMethod, ExactResult, model_of, trivial
+from diffuco.methods.exact import ExactMethod, ExactResult, FloatingModel
 from diffuco.problems import Problem
 
 
@@ -29,23 +28,22 @@ class Gurobi(ExactMethod):
         import gurobipy
 
         started = time.perf_counter()
-        model = model_of(problem, graph)
+        model = FloatingModel.of(problem, graph)
+        linear = model.linear
         try:
             with gurobipy.Env(params={"OutputFlag": 0}) as env, gurobipy.Model(env=env) as solver:
                 solver.Params.TimeLimit = time_limit_s
                 solver.Params.Seed = seed % 2_000_000_000
                 solver.Params.MIPGap = 0.0
-                types = np.where(np.arange(len(model.cost)) < model.num_nodes, "B", "C")
+                types = np.where(model.is_binary, "B", "C")
                 x = solver.addMVar(len(model.cost), ub=1.0, obj=model.cost, vtype=types)
-                if len(model.upper):
-                    solver.addMConstr(model.matrix, x, "<", model.upper)
+                if len(linear.upper):
+                    solver.addMConstr(linear.matrix, x, "<", linear.upper)
                 solver.optimize()
-                found = x.X[: model.num_nodes] > 0.5 if solver.SolCount else trivial(problem, graph)
-                proven, bound = solver.Status == gurobipy.GRB.OPTIMAL, problem.sign * float(solver.ObjBound)
+                values = x.X if solver.SolCount else None
+                finished, bound = solver.Status == gurobipy.GRB.OPTIMAL, float(solver.ObjBound)
         except gurobipy.GurobiError as error:
             raise InputError(
                 f"Gurobi refuses {graph.name or 'the graph'}: {error}; get a licence or try cp-sat"
             ) from None
-        chosen = repair(problem, graph, found[:, None])[:, 0]
-        objective = problem.check(graph, chosen).objective
-        return ExactResult(objective, objective if proven else bound, proven, chosen, time.perf_counter() - started)
+        return model.result(values, bound, finished=finished, seconds=time.perf_counter() - started)

@@ -5,8 +5,7 @@ import time
 import numpy as np
 
 from diffuco.graphs.graph import Graph
-from diffuco.methods.base import repair
-from diffuco.methods.exact import ExactMethod, ExactResult, model_of, trivial, unbounded
+from diffuco.methods.exact import ExactMethod, ExactResult, FloatingModel
 from diffuco.problems import Problem
 
 
@@ -29,18 +28,14 @@ class Highs(ExactMethod):
         started = time.perf_counter()
         if not graph.num_nodes:
             return ExactResult(0.0, 0.0, True, np.zeros(0, dtype=np.bool_), 0.0)
-        model = model_of(problem, graph)
-        is_integer = np.arange(len(model.cost)) < model.num_nodes
+        model = FloatingModel.of(problem, graph)
+        linear = model.linear
         result = milp(
             model.cost,
-            integrality=is_integer.astype(np.int64),
+            integrality=model.is_binary.astype(np.int64),
             bounds=Bounds(0, 1),
-            constraints=LinearConstraint(model.matrix, -np.inf, model.upper) if len(model.upper) else (),
+            constraints=LinearConstraint(linear.matrix, -np.inf, linear.upper) if len(linear.upper) else (),
             options={"time_limit": max(time_limit_s, 1e-3), "mip_rel_gap": 0.0},
         )
-        found = trivial(problem, graph) if result.x is None else result.x[: model.num_nodes] > 0.5
-        chosen = repair(problem, graph, found[:, None])[:, 0]
-        objective = problem.check(graph, chosen).objective
-        proven = result.status == 0
-        bound = unbounded(problem) if result.mip_dual_bound is None else problem.sign * float(result.mip_dual_bound)
-        return ExactResult(objective, objective if proven else bound, proven, chosen, time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        return model.result(result.x, result.mip_dual_bound, finished=result.status == 0, seconds=seconds)

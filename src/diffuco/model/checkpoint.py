@@ -65,14 +65,19 @@ def load_checkpoint(
     header = _read_header(path)
     kind = _network_of(path, header, network)
     tensors, _ = read_safetensors(path / PARAMETERS if path.is_dir() else path)
-    if _digest(tensors) != header["digest"]:
+    if digest_of(tensors) != header["digest"]:
         raise InputError(
             f"{path}: the parameters do not match their digest, so the file is damaged; get it or train it again"
         )
     try:
-        model = kind(kind.Config(**header["model"]))
+        config = kind.Config(**header["model"])
+        with torch.device("meta"):  # shapes without memory: what a header claims may be larger than any machine
+            claimed = kind(config).state_dict()
+        if {name: value.shape for name, value in claimed.items()} != {n: value.shape for n, value in tensors.items()}:
+            raise ValueError("other names or shapes")
+        model = kind(config)
         model.load_state_dict(tensors)
-    except (TypeError, RuntimeError) as error:
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise InputError(f"{path}: the parameters do not fit the network '{kind.name}'; train it again") from error
     return Checkpoint(model.to(device).eval(), header["problem"], path.stem, header["card"], header["digest"])
 
@@ -109,7 +114,7 @@ def _header(model: Network, tensors: dict[str, Tensor], problem: str, card: dict
         "problem": problem,
         "network": model.name,
         "model": asdict(model.config),
-        "digest": _digest(tensors),
+        "digest": digest_of(tensors),
         "card": card,
     }
 
@@ -117,17 +122,37 @@ def _header(model: Network, tensors: dict[str, Tensor], problem: str, card: dict
 def _read_header(path: Path) -> dict[str, Any]:
     text = _config_text(path) if path.is_dir() else read_safetensors(path, header_only=True)[1].get("diffuco", "")
     try:
-        header: dict[str, Any] = json.loads(text)
-        if header["format"] != FORMAT:
-            raise InputError(
-                f"{path}: the checkpoint has format {header['format']}, but this version reads {FORMAT}; update diffuco"
-            )
-        _ = header["problem"], header["model"], header["digest"], header["card"]
-    except (KeyError, TypeError, json.JSONDecodeError, UnicodeDecodeError):
+        header = json.loads(text)
+    except (ValueError, RecursionError):
+        header = None
+    found = header.get("format", FORMAT) if isinstance(header, dict) else FORMAT
+    if isinstance(found, int) and found != FORMAT:
+        raise InputError(
+            f"{path}: the checkpoint has format {found}, but this version reads {FORMAT}; update diffuco"
+        ) from None
+    if not _is_header(header):
         raise InputError(
             f"{path}: not a diffuco checkpoint; give one that `diffuco train` or diffuco.save_model wrote"
         ) from None
+    assert isinstance(header, dict)
     return header
+
+
+def _is_header(header: Any) -> bool:
+    """Whether all fields that are read somewhere have the right type."""
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        return False
+    if not all(isinstance(header.get(name, Gnn.name), str) for name in ("problem", "network", "digest")):
+        return False
+    model, card = header.get("model"), header.get("card")
+    return (
+        {"problem", "digest"} <= header.keys()
+        and isinstance(model, dict)
+        and isinstance(model.get("num_steps"), int)
+        and isinstance(card, dict)
+        and isinstance(card.get("training", {}), dict)
+        and isinstance(card.get("minutes", 0.0), int | float)
+    )
 
 
 def _network_of(path: Path, header: dict[str, Any], given: type[Network] | None) -> type[Network]:
@@ -153,7 +178,8 @@ def _config_text(folder: Path) -> bytes:
         ) from None
 
 
-def _digest(tensors: dict[str, Tensor]) -> str:
+def digest_of(tensors: dict[str, Tensor]) -> str:
+    """SHA-256 of names, types, shapes and values."""
     content = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
         content.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())

@@ -9,8 +9,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import Batch
 from diffuco.model.base import Network, NetworkConfig
+
+MAX_SIZES = {"num_steps": 10**6, "num_layers": 1000, "num_hidden": 2**16, "num_random_features": 2**16}
+"""Larger networks are mistakes, which would fill the memory."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,12 @@ class GnnConfig(NetworkConfig):
     """Whether messages are scaled by edge weights and nodes see their own weight (cuts and QUBOs)."""
     node_weighted: bool = False
     """Whether nodes see their weight relative to the heaviest node of the graph (problems about sets of nodes)."""
+
+    def __post_init__(self) -> None:
+        for name, most in MAX_SIZES.items():
+            size = getattr(self, name)
+            if type(size) is not int or not 0 <= size <= most:
+                raise InputError(f"{name} is {repr(size)[:40]}; give a whole number from 0 to {most}")
 
     @property
     def num_inputs(self) -> int:

@@ -97,6 +97,19 @@ def load_model(
     raise InputError(f"unknown model '{name_or_path}'; {hint}")
 
 
+def problem_of(model: Checkpoint) -> Problem:
+    """The problem that a model was trained for, if it is one of ours.
+
+    >>> str(problem_of(load_model("mis-rb-small")))
+    'mis'
+    """
+    try:
+        return get_problem(model.problem)
+    except InputError:
+        name = repr(model.problem)[:40]
+        raise InputError(f"{model.name}: the model is for {name}, which is no problem of ours; give another") from None
+
+
 def save_model(model: Checkpoint, folder: str | Path) -> None:
     """Write a model as a folder of `config.json` and `model.safetensors`, as model hubs share them.
 

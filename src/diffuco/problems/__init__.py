@@ -12,7 +12,14 @@ from diffuco.problems.mis import MaximumIndependentSet
 from diffuco.problems.mvc import MinimumVertexCover
 from diffuco.problems.node_sets import NodeSetProblem
 from diffuco.problems.qubo import Qubo
-from diffuco.problems.weights import check_node_weights, check_weights, ignored_weights, without_ignored_weights
+from diffuco.problems.weights import (
+    check_node_weights,
+    check_weights,
+    ignored_weights,
+    in_weight_units,
+    weight_unit,
+    without_ignored_weights,
+)
 
 __all__ = [
     "Annealing",
@@ -34,7 +41,9 @@ __all__ = [
     "check_weights",
     "get_problem",
     "ignored_weights",
+    "in_weight_units",
     "is_shipped",
+    "weight_unit",
     "without_ignored_weights",
 ]
 

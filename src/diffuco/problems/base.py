@@ -103,6 +103,8 @@ class Problem(ABC):
     """Whether the edge weights of a graph change the answer."""
     uses_node_weights: ClassVar[bool] = False
     """Whether the node weights do."""
+    scales_with_weights: ClassVar[bool] = False
+    """Whether the energy is twice as large if all weights it uses are; searches then work in units of the largest."""
     annealing: ClassVar[Annealing] = Annealing()
     proof_nodes: ClassVar[int] = 40
     """Largest graphs on which the method `auto` tries a proof: a little more than what mostly takes a second."""

@@ -34,6 +34,7 @@ class NodeSetProblem(Problem):
     """A problem whose objective is the weight of the chosen nodes."""
 
     uses_node_weights = True
+    scales_with_weights = True
     proof_nodes = 400
     proof_edges = 500_000
 

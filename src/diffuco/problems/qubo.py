@@ -30,6 +30,7 @@ class Qubo(Problem):
     sense = "min"
     uses_edge_weights = True
     uses_node_weights = True
+    scales_with_weights = True
     annealing = Annealing(temperature=1.0, parallel_temperature=1.0, parallel_steps=500, parallel_flips=5)
 
     def energy(self, batch: Batch, x: Tensor) -> Tensor:

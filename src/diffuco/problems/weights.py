@@ -1,12 +1,16 @@
 """Which weights of a graph a problem knows: others are reported, and those that cannot work are refused."""
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from diffuco.foundation.errors import GraphWarning, InputError
 from diffuco.graphs.graph import Graph
 from diffuco.problems.base import Problem
+from diffuco.problems.linear_model import edge_costs
 
 
 def check_weights(problem: Problem, graphs: Sequence[Graph]) -> None:
@@ -45,6 +49,35 @@ def ignored_weights(problem: Problem, graph: Graph) -> str:
     edges = graph.edge_weights is not None and not problem.uses_edge_weights
     nodes = graph.node_weights is not None and not problem.uses_node_weights
     return " and ".join([*["edge weights"] * edges, *["node weights"] * nodes])
+
+
+def weight_unit(problem: Problem, graph: Graph) -> float:
+    """The power of four next below the largest weight that a problem uses, so that dividing by it and roots are exact.
+
+    >>> from diffuco.problems import get_problem
+    >>> weight_unit(get_problem("max-cut"), Graph.from_edges([(0, 1), (1, 2)], edge_weights=[100, -3]))
+    64.0
+    """
+    used = [graph.node_weights] if problem.uses_node_weights else []
+    used += [edge_costs(graph)] if problem.uses_edge_weights else []
+    largest = max((float(np.abs(weights).max(initial=0.0)) for weights in used if weights is not None), default=0.0)
+    if not problem.scales_with_weights or not largest:
+        return 1.0
+    return 4.0 ** ((math.frexp(largest)[1] - 1) // 2)
+
+
+def in_weight_units(problem: Problem, graph: Graph) -> Graph:
+    """The graph with its weights divided by their unit: the same solutions, in the range of float32."""
+    unit = weight_unit(problem, graph)
+    if unit == 1.0:
+        return graph
+    return replace(
+        graph,
+        edge_weights=edge_costs(graph) / unit if problem.uses_edge_weights else graph.edge_weights,
+        node_weights=graph.node_weights / unit
+        if problem.uses_node_weights and graph.node_weights is not None
+        else graph.node_weights,
+    )
 
 
 def without_ignored_weights(problem: Problem, graph: Graph) -> Graph:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diffuco.foundation.errors import InputError
+from diffuco.foundation.wording import as_utf8
 from diffuco.graphs.formats.output import open_for_writing
 from diffuco.graphs.formats.source import Source, quoted
 from diffuco.graphs.graph import Graph
@@ -46,7 +47,7 @@ def write_solution(path: str | Path, record: dict[str, Any]) -> None:
         header = [f"# {name}: {' '.join(str(value).split())}" for name, value in claims.items()]
         text = "\n".join([TITLE, *header, *map(label_line, record["solution"])]) + "\n"
     with open_for_writing(path) as out:
-        out.write(text.encode())
+        out.write(as_utf8(text).encode())
 
 
 def read_solution(path: str | Path, graph: Graph) -> SolutionFile:

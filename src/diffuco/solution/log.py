@@ -1,8 +1,8 @@
 """Solutions of many graphs in one file, as JSON lines or Parquet; a killed run can be continued.
 
 Records are appended as they come and are safe on disk before `append` returns. If a run is killed in the middle of a
-line, the next run drops that line. Parquet files cannot be appended to, so their records are first kept as JSON lines
-in FILE.unfinished.jsonl, until `finish` writes all of them.
+line, the next run drops that line; a file that holds anything else is left as it is. Parquet files cannot be appended
+to, so their records are first kept as JSON lines in FILE.unfinished.jsonl, until `finish` writes all of them.
 """
 
 import json
@@ -91,7 +91,7 @@ class SolutionLog:
         self.lines_path.unlink()
 
     def _open(self) -> BinaryIO:
-        """Open the file of lines, drop an incomplete last line, and check all records that are already there."""
+        """Open the file of lines and check all records that are already there; only then mend the end of the file."""
         try:
             out = self.lines_path.open("a+b")
         except OSError as error:
@@ -100,10 +100,10 @@ class SolutionLog:
                 f"{self.lines_path}: cannot write this file ({error.strerror}); choose another path"
             ) from error
         try:
-            _drop_torn_line(out)
             for record in self.records():
                 self._check(record)
                 self.files.add(record["file"])
+            _mend_last_line(out)
         except InputError:
             out.close()
             self._lock.release()
@@ -122,41 +122,62 @@ class SolutionLog:
         from pyarrow import parquet
 
         try:
-            with parquet.ParquetFile(self.path) as file:
+            with self.path.open("rb") as stream, parquet.ParquetFile(stream) as file:
                 if not file.schema_arrow.equals(_schema()):
                     raise InputError(
                         f"{self.path}: this is not a file of `diffuco solve`; choose another path, or remove it"
                     )
                 for rows in file.iter_batches(ROWS_PER_GROUP):
                     yield from rows.to_pylist()
-        except pa.ArrowInvalid as error:
+        except (pa.ArrowException, OSError) as error:
             raise InputError(f"{self.path}: this is not a Parquet file; choose another path, or remove it") from error
 
     def _unfinished(self) -> Iterator[dict[str, Any]]:
         with self.lines_path.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
-                try:
-                    record = json.loads(line)
-                    is_record = isinstance(record, dict) and {"file", "problem", "seed"} <= record.keys()
-                except ValueError:
-                    is_record = False
-                if not is_record:
+                record = _parsed(line)
+                if record is None and self._is_torn(line):
+                    return
+                if not _is_record(record):
                     what = "not a record of `diffuco solve`"
                     raise InputError(f"{self.lines_path}:{number}: {what}; choose another path, or remove the line")
                 yield record
 
+    def _is_torn(self, line: bytes) -> bool:
+        """Whether this is how a record of ours begins, without its end."""
+        begin = json.dumps({"problem": self.problem, "file": ""}).removesuffix('"}').encode()
+        return not line.endswith(b"\n") and line[: len(begin)] == begin[: len(line)]
 
-def _drop_torn_line(out: BinaryIO) -> None:
-    """Cut the file after its last line break."""
-    end = out.seek(0, os.SEEK_END)
-    while end > 0:
-        size = min(end, 2**16)
-        out.seek(end - size)
+
+def _parsed(line: bytes) -> Any:
+    """The value of a line of JSON; None if it is none."""
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _is_record(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("file"), str) and {"problem", "seed"} <= value.keys()
+
+
+def _mend_last_line(out: BinaryIO) -> None:
+    """End the last line if it is a record, else cut the file before it."""
+    start = end = out.seek(0, os.SEEK_END)
+    while start > 0:
+        size = min(start, 2**16)
+        out.seek(start - size)
         if (found := out.read(size).rfind(b"\n")) >= 0:
-            end = end - size + found + 1
+            start = start - size + found + 1
             break
-        end -= size
-    out.truncate(end)
+        start -= size
+    if start == end:
+        return
+    out.seek(start)
+    if _parsed(out.read()) is None:
+        out.truncate(start)
+    else:
+        out.write(b"\n")
 
 
 def _require_pyarrow(path: Path) -> None:

@@ -8,10 +8,9 @@ import torch
 
 from diffuco.foundation.devices import now, pick_device
 from diffuco.foundation.errors import InputError
-from diffuco.graphs.batch import make_batch
 from diffuco.graphs.convert import as_graph, qubo_as_graph
 from diffuco.graphs.graph import Graph
-from diffuco.inference.answers import Decode, best_solutions
+from diffuco.inference.answers import Decode, best_solutions, unit_batch
 from diffuco.inference.refinement import refine as refine_states
 from diffuco.inference.refinement import schedule_for_samples
 from diffuco.inference.solver import Model
@@ -96,7 +95,7 @@ def starting_states(start: object, graphs: Sequence[Graph]) -> list[States]:
 def improved(solution: Solution, start: States, *, seed: int, device: torch.device) -> Solution:
     """The better of a solution and what annealing finds from the user's own; never worse than the user's own."""
     problem, graph, started = solution.problem, solution.graph, now(device)
-    batch = make_batch([graph], device)
+    batch = unit_batch(problem, [graph], device)
     own = torch.from_numpy(start)[:, None].float().to(device)
     schedule = schedule_for_samples(problem, graph.num_nodes)
     states = torch.cat([refine_states(problem, batch, own, schedule, seed=seed), own], dim=1)

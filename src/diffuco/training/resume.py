@@ -4,7 +4,9 @@ One safetensors file, replaced atomically. Data order and samples are functions 
 state of the random numbers.
 """
 
+import hashlib
 import json
+import math
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from diffuco.foundation.errors import InputError
-from diffuco.model.checkpoint import read_safetensors, write_safetensors
+from diffuco.model.checkpoint import digest_of, read_safetensors, write_safetensors
 from diffuco.training.config import TrainConfig
 
 FILE = "resume.safetensors"
@@ -38,14 +40,20 @@ def save_state(
     tensors = {f"model/{name}": value for name, value in model.state_dict().items()}
     for index, values in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer/{index}/{name}": torch.as_tensor(value) for name, value in values.items()}
-    header = {"config": asdict(config), "progress": asdict(progress)}
-    write_safetensors(folder / FILE, tensors, {"diffuco-resume": json.dumps(header)})
+    header = json.dumps({"config": asdict(config), "progress": asdict(progress)})
+    write_safetensors(folder / FILE, tensors, {"diffuco-resume": header, "digest": _digest(tensors, header)})
 
 
 def load_state(folder: Path, config: TrainConfig, model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
     """Restore the state into a fresh model and optimiser; a missing state or one of another run is an InputError."""
     tensors, metadata = read_safetensors(folder / FILE)
     before, progress = _parse_header(folder, metadata)
+    expected = _digest(tensors, metadata["diffuco-resume"])
+    if metadata.get("digest", expected) != expected:  # older files have none
+        raise InputError(
+            f"{folder / FILE}: the state does not match its digest, so the file is damaged; start the run anew in "
+            "another folder"
+        )
     changed = [name for name, value in asdict(config).items() if getattr(before, name) != value]
     if changed:
         raise InputError(
@@ -71,9 +79,19 @@ def _parse_header(folder: Path, metadata: dict[str, str]) -> tuple[TrainConfig, 
         known = {
             field.name: header["config"][field.name] for field in fields(TrainConfig) if field.name in header["config"]
         }
-        return TrainConfig(**known), Progress(**header["progress"])
-    except (KeyError, TypeError, json.JSONDecodeError):
+        progress = Progress(**header["progress"])
+        if type(progress.step) is not int or progress.step < 0:
+            raise ValueError(f"{progress.step} steps")
+        if not progress.seconds >= 0.0 or math.isnan(progress.best_energy):
+            raise ValueError("no numbers")
+        return TrainConfig(**known), progress
+    except (KeyError, TypeError, ValueError, RecursionError):
         raise InputError(f"{folder / FILE}: not a resumable state; start the run anew in another folder") from None
+
+
+def _digest(tensors: dict[str, Tensor], header: str) -> str:
+    """SHA-256 of the whole state."""
+    return hashlib.sha256((digest_of({n: value.cpu() for n, value in tensors.items()}) + header).encode()).hexdigest()
 
 
 def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -78,7 +78,8 @@ class JobEvents:
 
     def _on_step(self, batch: Batch, step: ReverseStep) -> None:
         for x in [step.x, step.next_x] if self.num_taken == 0 else [step.next_x]:
-            shown = streamed_step(self.problem, batch, x, index=self.num_taken, num_steps=self.watched.num_steps)
+            place = {"index": self.num_taken, "num_steps": self.watched.num_steps}
+            shown = streamed_step(self.problem, self.job.graph, batch, x, **place)
             energies = shown.energies.tolist()
             self._put({"index": shown.index, "states": packed(shown.states), "energies": energies})
             self.num_taken += 1

@@ -25,7 +25,7 @@ from diffuco.inference.memory import TYPICAL_HIDDEN, requirement
 from diffuco.methods import ModelMethod, check_method, get_method
 from diffuco.methods.exact import ExactMethod
 from diffuco.model.checkpoint import Checkpoint
-from diffuco.pretrained import choose_model, list_models, load_model
+from diffuco.pretrained import choose_model, list_models, load_model, problem_of
 from diffuco.pretrained.cards import measured, trained_on, when_to_choose
 from diffuco.problems import all_problems, check_weights, get_problem, ignored_weights, without_ignored_weights
 from diffuco.solution.result import Solution, as_count
@@ -185,11 +185,11 @@ class Service:
         name = Path(path).stem
         if name in self.cards:
             raise InputError(f"{path}: there is already a model '{name}'; rename the file")
-        shape = asdict(checkpoint.model.config)
-        about = {"name": name, "problem": checkpoint.problem, "model": shape, "baseline": None, "grown_from": None}
+        problem, shape = problem_of(checkpoint).name, asdict(checkpoint.model.config)
+        about = {"name": name, "problem": problem, "model": shape, "baseline": None, "grown_from": None}
         self.cards[name] = about | checkpoint.card
         self._paths[name] = path
-        self._own_defaults.setdefault(checkpoint.problem, name)
+        self._own_defaults.setdefault(problem, name)
 
     def _public_name(self, name: str) -> str:
         """The public name of a model of the user; clients must not see its path."""

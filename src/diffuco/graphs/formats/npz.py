@@ -66,14 +66,18 @@ def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[An
 
 
 def _own_graph(source: Source, arrays: Arrays) -> Graph:
-    num_nodes = _integers(source, arrays, "num_nodes").ravel()
+    num_nodes = _integers(source, arrays, "num_nodes", any_shape=True)
     if len(num_nodes) != 1:
         raise source.error(f"num_nodes has {len(num_nodes)} values; save one whole number")
     header = make_header(source, (float(num_nodes[0]), 0), None)
-    edges = _integers(source, arrays, "edges") if arrays["edges"].size else np.empty((0, 2), dtype=np.int64)
-    labels = arrays["labels"].tolist() if "labels" in arrays else ()
+    edges = np.empty((0, 2), dtype=np.int64)
+    if arrays["edges"].size:
+        if arrays["edges"].shape[1:] != (2,):
+            raise source.error(f"edges has shape {arrays['edges'].shape}; save one row of two nodes per edge")
+        edges = _integers(source, arrays, "edges", any_shape=True).reshape(-1, 2)
     if "labels" in arrays and (arrays["labels"].ndim != 1 or arrays["labels"].dtype.kind not in "iuU"):
         raise source.error("labels are not a list of strings or whole numbers; save such a list")
+    labels = arrays["labels"].tolist() if "labels" in arrays else ()
     if len(set(labels)) < len(labels):
         raise source.error("a label appears twice; give each node its own")
     rows = EdgeRows(edges, _reals(source, arrays, "edge_weights"), np.zeros(len(edges), dtype=np.int64))
@@ -86,18 +90,19 @@ def _own_graph(source: Source, arrays: Arrays) -> Graph:
 
 def _matrix_graph(source: Source, arrays: Arrays) -> Graph:
     """The graph of an adjacency matrix; the file may store either triangle or both."""
-    layout = str(arrays["format"].astype("U").ravel()[:1])
-    shape = _integers(source, arrays, "shape").ravel().tolist()
+    layout = str(arrays["format"].ravel()[:1])
+    shape = _integers(source, arrays, "shape").tolist()
     if len(shape) != 2 or shape[0] != shape[1]:
         raise source.error(f"the matrix has shape {tuple(shape)}; give a square adjacency matrix")
     num_nodes = make_header(source, (shape[0], 0), None).num_nodes
     if "csr" in layout or "csc" in layout:
-        counts = np.diff(_integers(source, arrays, "indptr").ravel())
-        if len(counts) != num_nodes or np.any(counts < 0) or counts.sum() != len(arrays.get("indices", ())):
+        counts = np.diff(_integers(source, arrays, "indptr"))
+        indices = _integers(source, arrays, "indices")
+        if len(counts) != num_nodes or np.any(counts < 0) or counts.sum() != len(indices):
             raise source.error("the row pointers do not fit the matrix; save it again")
-        ends = [np.repeat(np.arange(num_nodes), counts), _integers(source, arrays, "indices").ravel()]
+        ends = [np.repeat(np.arange(num_nodes), counts), indices]
     elif "coo" in layout:
-        ends = [_integers(source, arrays, key).ravel() for key in ("row", "col")]
+        ends = [_integers(source, arrays, key) for key in ("row", "col")]
     else:
         raise source.error(
             f"the sparse matrix is stored as {quoted(layout)}; convert it with .tocsr() and save it again"
@@ -115,12 +120,15 @@ def _matrix_graph(source: Source, arrays: Arrays) -> Graph:
     return build_graph(source, merge_directions(source, rows, num_nodes, first=0, both=False), num_nodes)
 
 
-def _integers(source: Source, arrays: Arrays, name: str) -> NDArray[np.int64]:
+def _integers(source: Source, arrays: Arrays, name: str, *, any_shape: bool = False) -> NDArray[np.int64]:
+    """Whole numbers in one row; `any_shape` puts those of other shapes in one."""
     if name not in arrays:
         raise source.error(f"the array {name} is missing; save it too")
     if arrays[name].dtype.kind not in "iu":
         raise source.error(f"{name} has type {arrays[name].dtype}; save whole numbers")
-    return arrays[name].astype(np.int64)
+    if not any_shape:
+        _check_is_row(source, arrays, name)
+    return arrays[name].astype(np.int64).ravel()
 
 
 def _reals(source: Source, arrays: Arrays, name: str) -> NDArray[np.float64] | None:
@@ -128,7 +136,13 @@ def _reals(source: Source, arrays: Arrays, name: str) -> NDArray[np.float64] | N
         return None
     if arrays[name].dtype.kind not in "iufb":
         raise source.error(f"{name} has type {arrays[name].dtype}; save real numbers")
+    _check_is_row(source, arrays, name)
     return arrays[name].astype(np.float64)
+
+
+def _check_is_row(source: Source, arrays: Arrays, name: str) -> None:
+    if arrays[name].ndim != 1:
+        raise source.error(f"{name} has shape {arrays[name].shape}; save a list of numbers")
 
 
 def write(graph: Graph, out: BinaryIO) -> None:
