@@ -54,7 +54,7 @@ def test_a_stream_keeps_its_samples_together_and_is_refused_where_they_do_not_fi
     assert whole.num_bytes > parts.num_bytes
     assert {step.states.shape for step in solver.stream(ring, samples=5)} == {(7, 5)}
     monkeypatch.setattr(memory, "LARGE_BYTES", 1)
-    monkeypatch.setattr(memory, "free_bytes", lambda device: 2 * parts.num_bytes)
+    monkeypatch.setattr(memory, "free_bytes", lambda device: parts.num_bytes / memory.USABLE_SHARE + 1)
     solver.solve([ring], samples=5)
     with pytest.raises(InputError, match=r"ring: 7 nodes and 7 edges need .*; lower --samples"):
         solver.stream(ring, samples=5)  # before the first step
