@@ -123,7 +123,7 @@ def test_what_an_exact_solver_found_without_a_proof_counts_if_it_is_better(monke
     assert (solution.objective, solution.found_by) == (best.objective, "highs")
     assert (solution.optimal, solution.bound, solution.reason) == (
         *(False, 599.0),
-        "highs found more than highs without a proof",
+        "highs was ahead of highs, without a proof",
     )
     monkeypatch.undo()
     monkeypatch.setattr(Highs, "prove", tried(np.zeros(600, dtype=bool)))
@@ -131,7 +131,8 @@ def test_what_an_exact_solver_found_without_a_proof_counts_if_it_is_better(monke
     assert (solution.found_by, solution.bound) == ("anneal", 599.0)
     assert solution.objective >= 0.98 * best.objective
     diffuco.solve(graph, "mis", device="cpu", time_limit_s=0.1)
-    assert limits == [automatic.EXACT_S + 600 / automatic.SPARSE_NODES_PER_S, 1.0]  # none within 0.1 s
+    given = [automatic.EXACT_S + 600 / automatic.SPARSE_NODES_PER_S, 1.0]  # none within 0.1 s
+    assert limits == pytest.approx(given, abs=0.01)
 
 
 def test_weights_that_no_exact_solver_takes_are_annealed():

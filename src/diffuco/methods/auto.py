@@ -20,7 +20,7 @@ from diffuco.methods.anneal import FlipAnnealing
 from diffuco.methods.base import Deadline, Method, Settings
 from diffuco.methods.clique import CliqueSearch
 from diffuco.methods.cp_sat import CpSat
-from diffuco.methods.exact import ExactMethod, as_solution
+from diffuco.methods.exact import ExactMethod
 from diffuco.methods.highs import Highs
 from diffuco.methods.model import ModelMethod
 from diffuco.pretrained import choose_models, has_model
@@ -133,7 +133,7 @@ def better(found: Solution, tried: Solution | None) -> Solution:
         return found
     sign = found.problem.sign
     if sign * tried.objective < sign * found.objective:
-        return replace(tried, reason=f"{tried.found_by} found more than {found.found_by} without a proof")
+        return replace(tried, reason=f"{tried.found_by} was ahead of {found.found_by}, without a proof")
     return replace(found, bound=tried.bound)
 
 
@@ -171,11 +171,9 @@ def try_proof(problem: Problem, graph: Graph, seed: int, limit_s: float) -> Solu
     if solver is None:
         return None
     try:
-        result = solver.prove(problem, graph, time_limit_s=limit_s)
+        return solver.solve_one(problem, graph, seed, Deadline.after(limit_s))
     except InputError:  # weights that it cannot take
         return None
-    reason = f"proven optimal by {solver.name}"
-    return as_solution(problem, graph, result, found_by=solver.name, seed=seed, reason=reason)
 
 
 def prover(problem: Problem, graph: Graph) -> ExactMethod | None:
