@@ -3,7 +3,8 @@
     python benchmarks/large_graphs.py --nodes 100000 --families uniform preferential --limits 1 4 16 --json large.json
 
 Every method gets the same graph and the same limits. A model is measured as it samples: one pass over its steps with
-one sample, and the paper's three passes with four samples, both decoded by Conditional Expectation and not refined.
+one sample, the paper's three passes with four samples, and one pass with so many `--rounds`, all decoded by Conditional
+Expectation and not refined; then with the limits, in which its samples are annealed.
 "seconds" is the time of the whole call of `diffuco.solve`, from arrays in memory to a checked solution. Before the
 clock starts, each method solves the graph once with the shortest limit, because the first call compiles kernels.
 Objectives and seconds are means over `--seeds` seeds; the graph stays the same.
@@ -66,10 +67,14 @@ def measured(graph: Graph, problem: str, arguments: argparse.Namespace) -> Itera
     for model in arguments.models:
         if diffuco.load_model(model).problem != problem:
             continue
-        for options in PASSES:
+        for options in (*PASSES, *(PASSES[0] | {"rounds": rounds} for rounds in arguments.rounds)):
             settings = {"model": model, "refine": 0, **options}
             diffuco.solve(graph, problem, device=arguments.device, seed=99, **settings)
             yield {"method": model, **options} | solved(graph, problem, arguments, settings)
+        diffuco.solve(graph, problem, model=model, time_limit_s=shortest, device=arguments.device, seed=99)
+        for limit_s in arguments.limits:
+            settings = {"model": model, "time_limit_s": limit_s}
+            yield {"method": f"{model}, annealed", "limit_s": limit_s} | solved(graph, problem, arguments, settings)
     yield {"method": "greedy"} | solved(graph, problem, arguments, {"method": "greedy"})
     for name in (*RIVALS, *arguments.methods):
         if not get_method(name).solves(get_problem(problem)):
@@ -97,6 +102,7 @@ def table(records: list[Record], title: str) -> Table:
     shown = Table("graph", "problem", "method", "limit s", "seconds", "objective", title=title)
     for record in records:
         passes = f" x{record['step_factor']}, {record['samples']} samples" if "samples" in record else ""
+        passes += f", {record['rounds']} rounds" if "rounds" in record else ""
         name, limit = f"{record['method']}{passes}", str(record.get("limit_s", ""))
         cells = (f"{record['family']} {record['nodes']:,}", record["problem"], name, limit)
         shown.add_row(*cells, f"{record['seconds']:.2f}", f"{record['objective']:,.1f}")
@@ -109,6 +115,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--nodes", nargs="+", type=int, default=[10_000])
     parser.add_argument("--problems", nargs="+", default=["mis", "max-cut", "mds"])
     parser.add_argument("--models", nargs="+", default=["max-cut-ba-small-24", "mds-ba-small-24"])
+    parser.add_argument("--rounds", nargs="*", type=int, default=[10, 100])
     parser.add_argument("--methods", nargs="+", default=[], help="further methods beside the rivals")
     parser.add_argument("--limits", nargs="+", type=float, default=[1.0, 4.0])
     parser.add_argument("--seeds", type=int, default=1)

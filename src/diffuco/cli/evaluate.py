@@ -67,6 +67,7 @@ def evaluate(
     step_factor: options.StepFactor = None,
     decode: options.Decode = None,
     token_size: options.TokenSize = None,
+    rounds: options.Rounds = None,
     refine: Annotated[
         str | None, typer.Option("--refine", metavar="SWEEPS", help=options.REFINE_HELP, show_default="none")
     ] = None,
@@ -91,10 +92,10 @@ def evaluate(
             raise InputError("--time-limit is for --method; the samples of a model are measured without one")
         refined = options.num_sweeps("none" if refine is None else refine)
         given = {"samples": samples, "step_factor": step_factor, "decode": decode and decode.value}
-        given |= {"token_size": token_size}
+        given |= {"token_size": token_size, "rounds": rounds}
         settings |= {"model": loaded, "refine": refined} | {k: v for k, v in given.items() if v is not None}
-    elif any(option is not None for option in (samples, step_factor, decode, token_size, refine)):
-        raise InputError("--samples, --step-factor, --decode, --token-size and --refine are for models, not --method")
+    elif any(option is not None for option in (samples, step_factor, decode, token_size, rounds, refine)):
+        raise InputError("--samples, --step-factor, --decode, --token-size, --rounds and --refine are for models, not --method")
     else:
         settings["method"] = method
     diffuco.solve([], target, **settings)  # refuses bad options before any graph is generated

@@ -36,6 +36,8 @@ DECODE_HELP = "Conditional expectation: none, node by node (ce), or several node
 Decode = Annotated[DecodeName | None, typer.Option(help=DECODE_HELP, show_default="ce")]
 TOKEN_HELP = "Nodes that ce-st decides together; each one more doubles the time."
 TokenSize = Annotated[int | None, typer.Option(help=TOKEN_HELP, show_default="8")]
+ROUNDS_HELP = "How often samples are noised back, denoised again and kept where they are better. The paper has none."
+Rounds = Annotated[int | None, typer.Option(help=ROUNDS_HELP, show_default="0")]
 REFINE_HELP = (
     "Annealing sweeps from every sample: a number, auto (as many as suit the graph) or none (the paper's method)."
 )

@@ -59,6 +59,7 @@ def solve(
     step_factor: options.StepFactor = None,
     decode: options.Decode = None,
     token_size: options.TokenSize = None,
+    rounds: options.Rounds = None,
     refine: options.Refine = None,
     start: Annotated[Path | None, typer.Option(help=START_HELP)] = None,
     output: Annotated[Path | None, typer.Option(help=OUTPUT_HELP)] = None,
@@ -86,6 +87,7 @@ def solve(
         "step_factor": step_factor,
         "decode": decode and decode.value,
         "token_size": token_size,
+        "rounds": rounds,
         "refine": options.num_sweeps(refine),
         "seed": seed,
         "device": device,
@@ -108,7 +110,7 @@ def solve(
         if as_json:
             print_json(records[0] if inputs.is_single else records)
         else:
-            asked = (model, samples, step_factor, decode, token_size, refine)
+            asked = (model, samples, step_factor, decode, token_size, rounds, refine)
             is_model = settings["method"] == "diffuco" or any(option is not None for option in asked)
             print_solutions(records, _title(problem, records), show_mean=is_model)
     if inputs.num_bad:

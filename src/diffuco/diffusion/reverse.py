@@ -70,11 +70,22 @@ def predict(denoiser: Denoiser, batch: Batch, x: Tensor, step: int, features: Te
 
 
 def reverse_process(
-    denoiser: Denoiser, batch: Batch, steps: Iterable[int], num_samples: int, random: RandomSource
+    denoiser: Denoiser,
+    batch: Batch,
+    steps: Iterable[int],
+    num_samples: int,
+    random: RandomSource,
+    *,
+    start: Tensor | None = None,
 ) -> Iterator[ReverseStep]:
-    """Yield the reverse process along the given steps; a longer evaluation may repeat a step."""
-    uniform = random.uniform(batch, num_samples)
-    x = mean_field.sample(torch.zeros_like(uniform), uniform)
+    """Yield the reverse process along the given steps; a longer evaluation may repeat a step.
+
+    It starts from uniform noise, or from the states given for the first step. [N, S].
+    """
+    if start is None:
+        uniform = random.uniform(batch, num_samples)
+        start = mean_field.sample(torch.zeros_like(uniform), uniform)
+    x = start
     for step in steps:
         features = random.normal(batch, num_samples, denoiser.num_random_features)
         logits = predict(denoiser, batch, x, step, features)

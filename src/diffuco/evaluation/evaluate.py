@@ -91,6 +91,7 @@ def evaluate(
     step_factor: int = 3,
     decode: Decode = "ce",
     token_size: int = 8,
+    rounds: int = 0,
     refine: int | None = 0,
     seed: int = 0,
     device: str = "auto",
@@ -127,7 +128,7 @@ def evaluate(
         assert model is not None
         if time_limit_s is not None:
             raise InputError("samples of a model are measured without a time limit; use the method diffuco to set one")
-        options = SampleOptions(samples, step_factor, decode, token_size, refine)
+        options = SampleOptions(samples, step_factor, decode, token_size, rounds, refine)
         loaded = model if isinstance(model, Checkpoint) else load_model(model)
         known = problem_of(loaded) if problem is None else get_problem(problem)
         solver = solver_with(known, loaded, place)
@@ -138,6 +139,8 @@ def evaluate(
             "samples": samples,
             "steps": step_factor * solver.sampler.num_steps,
             "step_factor": step_factor,
+            "rounds": rounds,
+            "evaluations": solver.sampler.num_evaluations(step_factor, rounds),
             "decode": f"ce-st{token_size}" if decode == "ce-st" else decode,
             "seed": seed,
         }

@@ -5,7 +5,7 @@ Legend: B graphs, N rows, S samples.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import Batch, make_batch
 from diffuco.graphs.graph import Graph
 from diffuco.inference.decoding import conditional_expectation
+from diffuco.inference.rounds import better_parts
 from diffuco.inference.sampler import OnStep, Sampler
 from diffuco.problems import Problem, in_weight_units, weight_unit
 from diffuco.solution.result import Solution
@@ -35,6 +36,8 @@ class SampleOptions:
     """Conditional Expectation: not at all, node by node, or in tokens of nodes."""
     token_size: int = 8
     """k: nodes that `ce-st` decides together."""
+    rounds: int = 0
+    """How often samples are noised back, denoised again and kept where they are better. Not part of the paper."""
     refine: int | None = None
     """Sweeps of annealing from every sample. None: as many as suit the graph, but none for samples kept as drawn. 0 is
     the paper's method."""
@@ -42,6 +45,8 @@ class SampleOptions:
     def __post_init__(self) -> None:
         if self.refine is not None and self.refine < 0:
             raise InputError(f"{self.refine} sweeps of refinement; give 0 or more")
+        if self.rounds < 0:
+            raise InputError(f"rounds is {self.rounds}; give 0 or more")
         for name in ("samples", "step_factor", "token_size"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name.replace('_', ' ')} is {getattr(self, name)}; give 1 or more")
@@ -68,23 +73,34 @@ def draw_solutions(
     samples_at_once: int | None = None,
     step_factor: int,
     token_size: int,
+    rounds: int = 0,
     seeds: np.random.Generator,
     on_step: OnStep | None = None,
 ) -> tuple[Tensor, dict[str, float]]:
     """Sample and decode one batch (token size 0: keep the samples as drawn); states [N, S] and seconds per stage."""
-    started = now(batch.device)
     samples_at_once = samples_at_once or num_samples
-    parts = [
-        sampler.draw(batch, min(samples_at_once, left), step_factor, seed=next_seed(seeds), on_step=on_step)
-        for left in range(num_samples, 0, -samples_at_once)
-    ]
-    sampled = now(batch.device)
-    if token_size:
-        logits = torch.cat([part.logits for part in parts], dim=1)
-        decoded = conditional_expectation(problem, batch, logits.sigmoid(), token_size)
-    else:
-        decoded = torch.cat([part.states for part in parts], dim=1)
-    return decoded, {"sample": sampled - started, "decode": now(batch.device) - sampled}
+    seconds = {"sample": 0.0, "decode": 0.0}
+    states: Tensor | None = None
+    for _ in range(1 + rounds):
+        started = now(batch.device)
+        told: dict[str, Any] = {"on_step": on_step}
+        parts = [
+            sampler.draw(batch, min(samples_at_once, num_samples - first), step_factor, seed=next_seed(seeds), **told)
+            if states is None
+            else sampler.draw_again(batch, states[:, first : first + samples_at_once], seed=next_seed(seeds), **told)
+            for first in range(0, num_samples, samples_at_once)
+        ]
+        sampled = now(batch.device)
+        if token_size:
+            logits = torch.cat([part.logits for part in parts], dim=1)
+            found = conditional_expectation(problem, batch, logits.sigmoid(), token_size)
+        else:
+            found = torch.cat([part.states for part in parts], dim=1)
+        states = found if states is None else better_parts(problem, batch, states, found)
+        seconds["sample"] += sampled - started
+        seconds["decode"] += now(batch.device) - sampled
+    assert states is not None
+    return states, seconds
 
 
 def unit_batch(problem: Problem, graphs: Sequence[Graph], device: torch.device | str = "cpu") -> Batch:

@@ -7,9 +7,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from diffuco.diffusion.noise import CategoricalNoise, ExponentialNoise
 from diffuco.diffusion.randomness import RowRandom
 from diffuco.diffusion.reverse import Denoiser, ReverseStep
-from diffuco.diffusion.sampling import sample_steps
+from diffuco.diffusion.sampling import round_level, round_steps, sample_steps
 from diffuco.graphs.batch import Batch, DenseBatch
 from diffuco.ops.capture import CapturedCalls
 
@@ -34,23 +35,54 @@ class Sampler:
     Threads may share it: engines and recordings keep state between calls, so one thread computes at a time.
     """
 
-    def __init__(self, denoiser: Denoiser, num_steps: int, device: torch.device, *, records: bool = True) -> None:
+    def __init__(
+        self,
+        denoiser: Denoiser,
+        num_steps: int,
+        device: torch.device,
+        *,
+        records: bool = True,
+        noise: CategoricalNoise | None = None,
+    ) -> None:
         self.denoiser, self.num_steps, self.device, self.records = denoiser, num_steps, device, records
+        self.noise = noise or ExponentialNoise(num_steps)
+        """What rounds add to samples."""
         self.calls = CapturedCalls(self._dense, device)
         self.lock = threading.Lock()
+
+    def num_evaluations(self, step_factor: int, rounds: int) -> int:
+        """How often the network is asked for a draw and the rounds after it."""
+        return step_factor * self.num_steps + rounds * round_level(self.num_steps)
 
     @torch.inference_mode()
     def draw(
         self, batch: Batch, num_samples: int, step_factor: int, *, seed: int, on_step: OnStep | None = None
     ) -> Samples:
         """Samples that depend on the seed and the batch alone; `on_step` sees every step and ends it by raising."""
+        return self._samples(batch, num_samples, step_factor, None, seed=seed, on_step=on_step)
+
+    @torch.inference_mode()
+    def draw_again(self, batch: Batch, states: Tensor, *, seed: int, on_step: OnStep | None = None) -> Samples:
+        """The samples of a round that starts from states. [N, S]."""
+        return self._samples(batch, states.shape[1], 1, states, seed=seed, on_step=on_step)
+
+    def _samples(
+        self,
+        batch: Batch,
+        num_samples: int,
+        step_factor: int,
+        states: Tensor | None,
+        *,
+        seed: int,
+        on_step: OnStep | None,
+    ) -> Samples:
         is_replayed = self.records and on_step is None and batch.num_rows * num_samples <= CAPTURED_ROWS
         with self.lock:
             if not (is_replayed and isinstance(batch, DenseBatch) and batch.device.type == "cuda"):
                 self.calls.generator.manual_seed(seed)
-                return self._draw(batch, num_samples, step_factor, on_step)
-            weights = {"edges": batch.weights, "nodes": batch.node_weights}
-            given = {name: values for name, values in weights.items() if values is not None}
+                return self._draw(batch, num_samples, step_factor, states, on_step)
+            inputs = {"edges": batch.weights, "nodes": batch.node_weights, "states": states}
+            given = {name: values for name, values in inputs.items() if values is not None}
             key = (num_samples, step_factor, tuple(given), batch.adjacency.shape)
             samples: Samples = self.calls(key, batch.sizes, batch.adjacency, *given.values(), seed=seed)
             return Samples(*(values.clone() for values in samples))
@@ -68,12 +100,25 @@ class Sampler:
     def _dense(
         self, key: tuple[int, int, tuple[str, ...]], sizes: Tensor, adjacency: Tensor, *given: Tensor
     ) -> Samples:
-        weights = dict(zip(key[2], given, strict=True))
-        batch = DenseBatch(sizes, adjacency, weights.get("edges"), weights.get("nodes"))
-        return self._draw(batch, *key[:2])
+        inputs = dict(zip(key[2], given, strict=True))
+        batch = DenseBatch(sizes, adjacency, inputs.get("edges"), inputs.get("nodes"))
+        return self._draw(batch, *key[:2], inputs.get("states"))
 
-    def _draw(self, batch: Batch, num_samples: int, step_factor: int, on_step: OnStep | None = None) -> Samples:
-        for step in self._steps(batch, num_samples, step_factor, self.calls.generator):
+    def _draw(
+        self,
+        batch: Batch,
+        num_samples: int,
+        step_factor: int,
+        states: Tensor | None,
+        on_step: OnStep | None = None,
+    ) -> Samples:
+        generator = self.calls.generator
+        if states is None:
+            steps = self._steps(batch, num_samples, step_factor, generator)
+        else:
+            level, random = round_level(self.num_steps), RowRandom(generator)
+            steps = round_steps(self.denoiser, batch, states, noise=self.noise, level=level, random=random)
+        for step in steps:
             if on_step:
                 on_step(batch, step)
         return Samples(step.next_x, step.logits)

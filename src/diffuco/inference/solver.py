@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from diffuco.diffusion.noise import NOISES, CategoricalNoise, make_noise
 from diffuco.foundation.devices import now, pick_device
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch.by_size import batches_by_size, in_order, rows_per_batch
@@ -54,7 +55,13 @@ class Solver:
         network = model.model.to(self.device)
         self.engine = sampling_engine(network, self.device)
         denoiser = accelerate(network, FlatParameters(network), self.engine)
-        self.sampler = Sampler(denoiser, network.config.num_steps, self.device, records=network.is_recordable)
+        self.sampler = Sampler(
+            denoiser,
+            network.config.num_steps,
+            self.device,
+            records=network.is_recordable,
+            noise=noise_of(model),
+        )
         self.load_seconds = time.perf_counter() - started
 
     def solve(
@@ -65,6 +72,7 @@ class Solver:
         step_factor: int = 3,
         decode: Decode = "ce",
         token_size: int = 8,
+        rounds: int = 0,
         refine: int | None = None,
         seed: int = 0,
         on_solved: Callable[[int], None] | None = None,
@@ -73,7 +81,7 @@ class Solver:
 
         `on_solved` is told how many graphs each batch had.
         """
-        options = SampleOptions(samples, step_factor, decode, token_size, refine)
+        options = SampleOptions(samples, step_factor, decode, token_size, rounds, refine)
         graphs = [self._as_graph(source) for source in sources]
         check_weights(self.problem, graphs)
         return self.solve_graphs(graphs, options, seed=seed, on_solved=on_solved)
@@ -112,6 +120,7 @@ class Solver:
                 samples_at_once=min(needs[position].samples_at_once for position in positions),
                 step_factor=options.step_factor,
                 token_size=options.decoded_together,
+                rounds=options.rounds,
                 seeds=seeds,
                 on_step=on_step,
             )
@@ -164,6 +173,13 @@ class Solver:
         """The memory that solving a graph will take, and how its samples are split to keep it low."""
         num_hidden = getattr(self.checkpoint.model.config, "num_hidden", TYPICAL_HIDDEN)
         return requirement(graph, samples, num_hidden, self.engine, split=split)
+
+
+def noise_of(model: Checkpoint) -> CategoricalNoise | None:
+    """The noise that a model was trained with, if it flips variables; it may also be one of the user's own."""
+    name, num_steps = model.card.get("training", {}).get("noise"), model.model.config.num_steps
+    noise = make_noise(name, num_steps) if name in NOISES else None
+    return noise if isinstance(noise, CategoricalNoise) else None
 
 
 @lru_cache(maxsize=8)

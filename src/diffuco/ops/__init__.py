@@ -12,7 +12,14 @@ import torch
 from torch import Tensor
 
 from diffuco.foundation.errors import InputError
-from diffuco.ops import reference, torch_anneal, torch_bifurcation, torch_color_anneal, torch_decode
+from diffuco.ops import (
+    reference,
+    torch_anneal,
+    torch_bifurcation,
+    torch_color_anneal,
+    torch_decode,
+    torch_wave_decode,
+)
 from diffuco.ops.adjacency import CoverCosts, CsrAdjacency, DenseAdjacency, NeighborLists
 
 Decoder = Literal["numba", "torch", "triton"]
@@ -78,6 +85,8 @@ def decode_quadratic(
         decode = _tensor_decoder(probs.device).decode_quadratic
         decoded: Tensor = decode(probs, adjacency, linear, edge, pair, token_size)
         return decoded
+    if isinstance(adjacency, CsrAdjacency) and not pair and _waves_pay(probs, token_size):
+        return torch_wave_decode.decode_quadratic(probs, adjacency, linear, edge)
     # Imported here: numba would double the time the package takes to import.
     from diffuco.ops import numba_decode
 
@@ -97,6 +106,8 @@ def decode_cover(
     if isinstance(adjacency, DenseAdjacency) and _decoder(probs.device) != "numba":
         decoded: Tensor = _tensor_decoder(probs.device).decode_cover(probs, adjacency, penalty, token_size, costs)
         return decoded
+    if isinstance(adjacency, CsrAdjacency) and _waves_pay(probs, token_size):
+        return torch_wave_decode.decode_cover(probs, adjacency, penalty, costs)
     from diffuco.ops import numba_decode
 
     states = numba_decode.decode_cover(probs.cpu(), _csr(adjacency), penalty, token_size, costs and costs.cpu())
@@ -179,7 +190,7 @@ def implementations(device: torch.device) -> dict[str, str]:
     dense = _decoder(device)
     return {
         "neighbor sum": "torch",
-        **{"decode dense": dense, "decode sparse": "numba", "anneal dense": dense, "anneal sparse": dense},
+        **{"decode dense": dense, "decode sparse": "numba" if dense == "numba" else "torch", "anneal dense": dense, "anneal sparse": dense},
     }
 
 
@@ -230,6 +241,11 @@ def _colors_pay(states: Tensor, adjacency: CsrAdjacency) -> bool:
     return False
 
 
+def _waves_pay(probs: Tensor, token_size: int) -> bool:
+    """Whether compressed rows are on a GPU and decided node by node."""
+    return probs.device.type == "cuda" and token_size == 1 and _decoder(probs.device) != "numba"
+
+
 def _triton_module(name: str) -> ModuleType:
     try:
         # Imported here: not every platform has Triton, and importing it takes time.
@@ -242,7 +258,7 @@ def _triton_module(name: str) -> ModuleType:
 
 
 def _csr(adjacency: CsrAdjacency | DenseAdjacency) -> CsrAdjacency:
-    # Compressed rows are decoded on the CPU, and annealed there unless the energy is quadratic and the graph large.
+    # Where a GPU has no faster way, compressed rows are decoded and annealed on the CPU.
     return (adjacency.to_csr() if isinstance(adjacency, DenseAdjacency) else adjacency).cpu()
 
 

@@ -31,6 +31,7 @@ def solve(
     step_factor: int | None = None,
     decode: Decode | None = None,
     token_size: int | None = None,
+    rounds: int | None = None,
     refine: int | None = None,
     start: object = None,
     seed: int = 0,
@@ -57,7 +58,7 @@ def solve(
     """
     known = get_problem(problem)
     given = {"samples": samples, "step_factor": step_factor, "decode": decode, "token_size": token_size}
-    chosen = choose_method(method, model, **given, refine=refine)
+    chosen = choose_method(method, model, **given, rounds=rounds, refine=refine)
     check_method(chosen, known, time_limit_s)
     many = isinstance(graph, list | tuple) and not _is_edge_list(graph)
     convert = qubo_as_graph if isinstance(known, Qubo) else as_graph
