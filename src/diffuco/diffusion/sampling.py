@@ -60,7 +60,7 @@ def round_steps(
 ) -> Iterator[ReverseStep]:
     """Yield the reverse steps of a round: from step `level`, to which the states are noised first. [N, S]."""
     num_samples = states.shape[1]
-    step = torch.full((), level, device=batch.device)
+    step = torch.full((num_samples,), level, device=batch.device)
     changes = random.uniform(batch, num_samples) < noise.change_probability(step)
     noisy = torch.where(changes, 1 - states, states)
     yield from reverse_process(denoiser, batch, range(level, 0, -1), num_samples, random, start=noisy)
