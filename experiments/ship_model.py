@@ -1,11 +1,12 @@
 """Make a finished run a model that ships with the package, with a card that says how good it is.
 
-usage: python -m experiments.ship_model runs/NAME [--name NAME] [--evaluation JSON...]
+usage: python -m experiments.ship_model runs/NAME [--name NAME] [--evaluation JSON...] [--earlier runs/FIRST]
 
 Takes best.safetensors, which holds no optimiser state, puts the training curve of log.jsonl and the records that
 `diffuco evaluate --output` wrote into its card, writes it to the package or, if it is a baseline, to `models`, and
 renews docs/models.md. Of several records, the first is of these weights and the others are of the same run with other
-seeds. A shipped file in place of the folder keeps its weights and curve and gets a new evaluation.
+seeds. A shipped file in place of the folder keeps its weights and curve and gets a new evaluation. A run that continues
+an earlier one keeps that one's configuration in its card, too.
 """
 
 import argparse
@@ -39,9 +40,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("run", type=Path, help="folder of a finished run, or a shipped file")
     parser.add_argument("--name", help="name of the model; default: the folder's")
     parser.add_argument("--evaluation", type=Path, nargs="+", default=[], help="records of `diffuco evaluate --output`")
+    parser.add_argument("--earlier", type=Path, help="folder of the run that this one continued")
     options = parser.parse_args(arguments)
     try:
-        path = ship(options.run, options.name or options.run.resolve().stem, options.evaluation)
+        path = ship(options.run, options.name or options.run.resolve().stem, options.evaluation, options.earlier)
     except (InputError, OSError) as error:
         sys.exit(f"error: {error}")
     model_cards.main()
@@ -50,7 +52,7 @@ def main(arguments: list[str] | None = None) -> None:
     print(f"{path.name}: {own:.2f} MB; {len(files)} models there, {total:.1f} of {BUDGET_BYTES / 1e6:.0f} MB")
 
 
-def ship(run: Path, name: str, evaluations: list[Path]) -> Path:
+def ship(run: Path, name: str, evaluations: list[Path], earlier: Path | None = None) -> Path:
     """Write the model's file with its full card; nothing is written where something does not fit together."""
     checkpoint = load_checkpoint(run if run.is_file() else run / "best.safetensors")
     card = dict(checkpoint.card)
@@ -60,6 +62,8 @@ def ship(run: Path, name: str, evaluations: list[Path]) -> Path:
         training = card["training"]
         graphs = get_dataset(training["dataset"]).graphs("train", min(NUM_DESCRIBED, training["num_train_graphs"]))
         card["graphs"] = asdict(describe(graphs)) | {"count": training["num_train_graphs"]}
+    if earlier is not None:
+        card["earlier"] = read_card(earlier / "best.safetensors")["training"]
     if evaluations:
         card["evaluations"] = _evaluations(evaluations, checkpoint, name)
     folder = pretrained.FURTHER if checkpoint.model.config.num_steps == 1 else pretrained.FOLDER

@@ -7,6 +7,7 @@ Legend: N rows, S chains per graph.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -19,8 +20,9 @@ from diffuco.problems import Problem
 
 NUM_CHAINS = 32
 MIN_CHAINS = 4
-MAX_ROWS = 2**22
-"""Nodes times chains of one graph; one of more than 130,000 nodes gets fewer chains."""
+MAX_ROWS = {"cpu": 2**13, "cuda": 2**22}
+"""Nodes times chains of one graph, beyond which it gets fewer chains and each more sweeps. On a CPU that finds more from
+1,000 nodes on (docs/log.md)."""
 FIRST_SWEEPS = 20
 """Of the round from which the speed is known."""
 MAX_SWEEPS = 20_000
@@ -28,7 +30,7 @@ MAX_SWEEPS = 20_000
 
 
 class FlipAnnealing(Annealer):
-    """32 chains of 1,000 sweeps, fewer for large graphs; given a time limit, rounds of as many sweeps as fit."""
+    """32 chains of 1,000 sweeps, or fewer of more; given a time limit, rounds of as many sweeps as fit."""
 
     name = "anneal"
     summary = "simulated annealing on CPU or GPU, 32 chains of 1,000 sweeps unless given a time limit"
@@ -41,14 +43,22 @@ class FlipAnnealing(Annealer):
     def anneal(self, problem: Problem, batch: Batch, generator: torch.Generator, deadline: Deadline) -> Tensor:
         """The best state of each chain, starting from coin flips. [N, S]."""
         suited = schedule_for(problem, batch.largest)
-        shape = (batch.num_rows, min(NUM_CHAINS, max(MIN_CHAINS, MAX_ROWS // max(1, batch.largest))))
+        shape = (batch.num_rows, num_chains(batch, deadline))
 
         def flip_coins() -> Tensor:
             return torch.randint(2, shape, generator=generator, device=batch.device).float()
 
         if deadline.limit_s is None:
-            return _round(problem, batch, flip_coins(), suited, generator)
+            longer = replace(suited, num_sweeps=suited.num_sweeps * NUM_CHAINS // shape[1])
+            return _round(problem, batch, flip_coins(), longer, generator)
         return anneal_until(deadline, problem, batch, flip_coins, suited.temperature, generator)
+
+
+def num_chains(batch: Batch, deadline: Deadline) -> int:
+    """Chains per graph. Only where a clock decides, the number of cores may: other answers are the same everywhere."""
+    on_cpu = batch.device.type == "cpu"
+    fewest = torch.get_num_threads() if on_cpu and deadline.limit_s is not None else MIN_CHAINS
+    return min(NUM_CHAINS, max(fewest, MAX_ROWS["cpu" if on_cpu else "cuda"] // max(1, batch.largest)))
 
 
 def anneal_until(

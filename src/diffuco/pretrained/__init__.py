@@ -53,8 +53,8 @@ def _baseline(card: dict[str, Any]) -> str | None:
 
 
 def _grown_from(card: dict[str, Any], cards: dict[str, dict[str, Any]]) -> str | None:
-    """The model that training started from, if it had fewer steps."""
-    start = card.get("training", {}).get("start_from")
+    """The model that training started from, or the run that it continued, if that model had fewer steps."""
+    start = (card.get("earlier") or card.get("training", {})).get("start_from")
     return start if start in cards and cards[start]["model"]["num_steps"] < card["model"]["num_steps"] else None
 
 

@@ -154,14 +154,29 @@ def mis_sparse() -> TrainConfig:
     return replace(mis_rb_small(), dataset="sparse", num_steps=6, anneal_epochs=100)
 
 
+def mis_sparse_12() -> TrainConfig:
+    """MIS on sparse graphs with twice the steps, grown from the shipped model: minutes on one GPU."""
+    return grown("mis-sparse", mis_sparse(), anneal_epochs=52)
+
+
 def max_cut_sparse() -> TrainConfig:
     """Maximum cut on sparse graphs of ten families: minutes on one GPU."""
     return replace(mis_sparse(), problem="max-cut")
 
 
+def max_cut_sparse_12() -> TrainConfig:
+    """Maximum cut on sparse graphs with twice the steps, grown from the shipped model: minutes on one GPU."""
+    return grown("max-cut-sparse", max_cut_sparse(), anneal_epochs=52)
+
+
 def mds_sparse() -> TrainConfig:
     """Minimum dominating set on sparse graphs of ten families: minutes on one GPU."""
     return replace(mis_sparse(), problem="mds")
+
+
+def mds_sparse_12() -> TrainConfig:
+    """Dominating set on sparse graphs with twice the steps, grown from the shipped model: minutes on one GPU."""
+    return grown("mds-sparse", mds_sparse(), anneal_epochs=52)
 
 
 def mis_rb_100() -> TrainConfig:
@@ -362,7 +377,7 @@ RECIPES: dict[str, Callable[[], TrainConfig]] = {
         *(mis_rb_large, max_cut_ba_large, mds_ba_large, mvc_rb_200, max_cut_er, max_cut_gset, mis_rb_100),
         *(mis_rb_small_16, max_cut_ba_small_12, mds_ba_small_12),
         *(mis_rb_large_16, mis_rb_large_32, max_clique_rb_small_32, max_cut_ba_small_24, mds_ba_small_24),
-        *(mis_sparse, max_cut_sparse, mds_sparse),
+        *(mis_sparse, max_cut_sparse, mds_sparse, mis_sparse_12, max_cut_sparse_12, mds_sparse_12),
         *(mis_tiny, mvc_tiny, max_clique_tiny, max_cut_tiny, mds_tiny, qubo_tiny),
         *(mis_rb_small_paper, mis_rb_large_paper, max_clique_rb_small_paper, mvc_rb_200_paper),
         *(max_cut_ba_small_paper, max_cut_ba_large_paper, mds_ba_small_paper, mds_ba_large_paper),
