@@ -138,6 +138,8 @@ def _overview(cards: list[Card]) -> str:
 def _section(card: Card) -> str:
     training, shape = card["training"], card["model"]
     start = f"starts from `{training['start_from']}`, " if training.get("start_from") else ""
+    if "earlier" in card:
+        start = f"continues a run of {card['earlier']['anneal_epochs']} epochs from `{card['earlier']['start_from']}`, "
     num_parameters = sum(weights.numel() for weights in pretrained.load_model(card["name"]).model.parameters())
     lines = {
         "problem": get_problem(card["problem"]).title,
