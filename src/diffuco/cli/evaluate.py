@@ -95,7 +95,9 @@ def evaluate(
         given |= {"token_size": token_size, "rounds": rounds}
         settings |= {"model": loaded, "refine": refined} | {k: v for k, v in given.items() if v is not None}
     elif any(option is not None for option in (samples, step_factor, decode, token_size, rounds, refine)):
-        raise InputError("--samples, --step-factor, --decode, --token-size, --rounds and --refine are for models, not --method")
+        raise InputError(
+            "--samples, --step-factor, --decode, --token-size, --rounds and --refine are for models, not --method"
+        )
     else:
         settings["method"] = method
     diffuco.solve([], target, **settings)  # refuses bad options before any graph is generated

@@ -4,6 +4,7 @@ import difflib
 
 from diffuco.foundation.errors import InputError
 from diffuco.problems.base import Annealing, CoverForm, Problem, QuadraticForm, States, Verdict
+from diffuco.problems.instances import graph_for
 from diffuco.problems.linear_model import LinearModel
 from diffuco.problems.max_clique import MaximumClique
 from diffuco.problems.max_cut import MaximumCut
@@ -40,6 +41,7 @@ __all__ = [
     "check_node_weights",
     "check_weights",
     "get_problem",
+    "graph_for",
     "ignored_weights",
     "in_weight_units",
     "is_shipped",
