@@ -112,7 +112,7 @@ def _expand(path: Path, file_format: str | None) -> list[Path]:
     if skipped:
         names = ", ".join(skipped[:3]) + (", ..." if len(skipped) > 3 else "")
         some = f"{len(skipped)} of {counted(len(files), 'file')}"
-        text = f"{path}: skipped {some}, whose suffix belongs to no graph format ({names})"
+        text = f"{path}: skipped {some} that are not graphs by their suffix ({names}); name them to read them"
         warnings.warn(GraphWarning(text), stacklevel=2)
     return readable
 
@@ -125,8 +125,9 @@ def _is_beside_the_point(file: Path) -> bool:
 
 
 def _has_graph_suffix(path: Path) -> bool:
+    """Whether a file of a folder is a graph by its name; most .json files are something else."""
     from diffuco.graphs.formats import FORMATS
     from diffuco.graphs.formats.source import without_compression
 
     name = without_compression(path.name).lower()
-    return any(name.endswith(known.suffixes) for known in FORMATS)
+    return not name.endswith(".json") and any(name.endswith(known.suffixes) for known in FORMATS)

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.formats import read_graph
-from diffuco.graphs.formats.base import unless_all_one
+from diffuco.graphs.formats.base import attribute_weights, unless_all_one
+from diffuco.graphs.formats.networkx_files import import_networkx
 from diffuco.graphs.graph import Graph
 from diffuco.graphs.pairs import is_edge_list, is_frame, read_array, read_coefficients, read_frame, read_pairs
 
@@ -68,10 +69,7 @@ def to_networkx(graph: Graph) -> "networkx.Graph":
     >>> to_networkx(Graph.from_edges([(0, 1)], edge_weights=[2.5], labels=["a", "b"])).edges(data=True)
     EdgeDataView([('a', 'b', {'weight': 2.5})])
     """
-    try:
-        import networkx
-    except ImportError as error:
-        raise InputError("networkx is not installed; run pip install 'diffuco[networkx]'") from error
+    networkx = import_networkx()
     result = networkx.Graph(name=graph.name) if graph.name else networkx.Graph()
     result.add_nodes_from(graph.labels)
     ends = [(graph.labels[u], graph.labels[v]) for u, v in graph.edges.tolist()]
@@ -96,8 +94,8 @@ def _from_networkx(source: Any) -> Graph:
     return Graph.from_edges(
         edges,
         len(labels),
-        edge_weights=_attribute([weight for _, _, weight in source.edges(data="weight")], "an edge"),
-        node_weights=_attribute([weight for _, weight in source.nodes(data="weight")], "a node"),
+        edge_weights=attribute_weights([weight for _, _, weight in source.edges(data="weight")], "an edge"),
+        node_weights=attribute_weights([weight for _, weight in source.nodes(data="weight")], "a node"),
         labels=[] if labels == list(range(len(labels))) else labels,
         name=str(getattr(source, "name", "")),
     )
@@ -112,8 +110,8 @@ def _from_igraph(source: Any) -> Graph:
     return Graph.from_edges(
         source.get_edgelist(),
         source.vcount(),
-        edge_weights=_attribute(source.es["weight"], "an edge") if "weight" in source.es.attributes() else None,
-        node_weights=_attribute(source.vs["weight"], "a node") if "weight" in source.vs.attributes() else None,
+        edge_weights=attribute_weights(source.es["weight"], "an edge") if "weight" in source.es.attributes() else None,
+        node_weights=attribute_weights(source.vs["weight"], "a node") if "weight" in source.vs.attributes() else None,
         labels=source.vs["name"] if "name" in source.vs.attributes() else [],
     )
 
@@ -132,16 +130,6 @@ def _from_pyg(source: Any) -> Graph:
             raise InputError("edge_weight differs between the two directions of an edge; give one weight for both")
         weights = unless_all_one(given[first])
     return Graph.from_edges(pairs, int(source.num_nodes), edge_weights=weights)
-
-
-def _attribute(values: list[Any], owner: str) -> NDArray[np.float64] | None:
-    """The weights, or None if none is given; missing weights are 1, as in networkx."""
-    if all(value is None for value in values):
-        return None
-    try:
-        return unless_all_one(np.array([1.0 if value is None else float(value) for value in values]))
-    except (TypeError, ValueError) as error:
-        raise InputError(f"the weight of {owner} is not a number ({error}); give numbers") from error
 
 
 def _from_sparse(source: Any) -> Graph:

@@ -9,6 +9,7 @@ _ENDS = (
     re.compile(r"(source|src|from|start|head|u|i)(node|vertex)?(id|name|label)?"),
     re.compile(r"(target|dst|dest|destination|to|end|tail|v|j)(node|vertex)?(id|name|label)?"),
 )
+_NO_WEIGHTS = ("id", "type", "kind", "label", "time", "timestamp", "date")
 _NUMBERED = (re.compile(r"([^\W\d_]{2,})[1ax]"), re.compile(r"([^\W\d_]{2,})[2by]"))
 
 
@@ -24,8 +25,8 @@ def edge_columns(names: Sequence[str]) -> list[int] | None:
     weight = [plain.index("weight")] if "weight" in plain else []
     for first in range(len(plain) - 1):
         if _are_ends(plain[first], plain[first + 1]):
-            ends = [first, first + 1]
-            return ends + ([first + 2] if len(plain) == first + 3 else weight)
+            is_third_last = len(plain) == first + 3 and plain[-1] not in _NO_WEIGHTS
+            return [first, first + 1, *([first + 2] if is_third_last else weight)]
     if plain and plain[0] == "" and len(plain) in (3, 4):  # pandas and R number the rows in a column without a name
         return list(range(1, len(plain)))
     return None

@@ -48,6 +48,8 @@ class Source:
 
     max_nodes = MAX_NODES
     """Most nodes that a graph read from this input may have."""
+    too_many_nodes = "can be read; correct the number or give a smaller graph"
+    """What follows the limit in the message about it."""
     choose_format = "pass --format"
     """Remedy in messages about files that may be in another format."""
 
@@ -76,6 +78,11 @@ class Source:
         """The exception for a problem with this input; `problem` says what is wrong, then what to do."""
         place = self.shown if line is None else f"{self.shown}:{line}"
         return InputError(f"{place}: {problem}")
+
+    def check_num_nodes(self, count: int, line: int | None = None) -> None:
+        """Refuse a graph with too many nodes."""
+        if count > self.max_nodes:
+            raise self.error(f"{count} nodes; at most {self.max_nodes} {self.too_many_nodes}", line)
 
     def chunks(self) -> Iterator[bytes]:
         """The decompressed bytes in pieces of a few MiB."""
@@ -184,6 +191,7 @@ class Source:
 class TextSource(Source):
     """A text in memory with the name of a file; no file is opened, and nothing is decompressed."""
 
+    too_many_nodes = "are allowed here; give a smaller graph, or run `diffuco solve` on your own machine"
     choose_format = "choose the format"
 
     def __init__(self, text: str, name: str, *, max_nodes: int = MAX_NODES) -> None:
