@@ -389,6 +389,26 @@ def test_decompression_bombs_are_refused(name, tmp_path, monkeypatch):
     )
 
 
+@pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)])
+def test_small_files_that_unpack_to_much_are_refused(suffix, pack, tmp_path, monkeypatch):
+    monkeypatch.setattr("diffuco.graphs.formats.source.FREE_BYTES", 2**20)
+    bomb, message = pack(b"1 2\n" * 2**19), "a small file with more than 1 MiB of data; if you trust it, unpack it"
+    assert message in message_of(tmp_path, f"a.edges{suffix}", bomb)
+    monkeypatch.setattr("diffuco.graphs.formats.source.MAX_EXPANSION", 10**6)
+    with pytest.warns(GraphWarning, match="repeated"):
+        assert read_graph(tmp_path / f"a.edges{suffix}").num_edges == 1
+
+
+def test_arrays_count_as_many_bytes_as_they_take_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("diffuco.graphs.formats.source.FREE_BYTES", 2**20)
+    stream = io.BytesIO()
+    np.savez_compressed(stream, num_nodes=2, edges=np.tile(np.array([0, 1], dtype=np.int8), (2**18, 1)))
+    assert len(stream.getvalue()) < 2000
+    message = "a small file with more than 1 MiB of data; if you trust it, unpack it"
+    assert message in message_of(tmp_path, "a.npz", stream.getvalue())
+    assert message in message_of(tmp_path, "b.npz.gz", gzip.compress(stream.getvalue()))
+
+
 @pytest.mark.parametrize(
     ("limit", "message"),
     [("source.MAX_LINES", "more than 100 lines"), ("numbers.MAX_NUMBERS", "more than 100 numbers")],
