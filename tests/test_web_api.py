@@ -256,7 +256,7 @@ def test_graphs_are_drawn_the_same_again(client, graph, nodes):
 def test_what_is_dropped_is_noted(client):
     graph = {"kind": "edges", "edges": [[0, 1], [1, 0]], "edge_weights": [2, 3]}
     notes = solve(client, "mis", graph).json()["notes"]
-    assert notes == ["dropped 1 repeated edge", "mis ignores the edge weights in the graph"]
+    assert notes == ["dropped 1 repeated edge", "graph: mis ignores the edge weights in it"]
 
 
 def test_node_weights_are_weighed(client):

@@ -13,6 +13,7 @@ from diffuco.foundation.wording import counted
 
 if TYPE_CHECKING:
     from diffuco.graphs.collection import Collection
+    from diffuco.graphs.datasets import Dataset
     from diffuco.graphs.graph import Graph
 
 
@@ -80,6 +81,18 @@ def load_file(file: Path, file_format: str | None, problem: str | None = None) -
         if problem is not None:
             check_node_weights(get_problem(problem), graph, name)
     return [LoadedGraph(name, graph, seconds) for name, graph in zip(names, graphs, strict=True)]
+
+
+def graph_source(dataset: str | None, own_graphs: Path | None) -> "Dataset | Collection":
+    """The graphs to measure on: those of a dataset, or the user's own."""
+    if (dataset is None) == (own_graphs is None):
+        raise InputError("no graphs to measure on, or two kinds; give either --dataset or --graphs")
+    if own_graphs is not None:
+        return load_collection(own_graphs)
+    from diffuco.graphs.datasets import get_dataset
+
+    assert dataset is not None
+    return get_dataset(dataset)
 
 
 def load_collection(path: Path) -> "Collection":

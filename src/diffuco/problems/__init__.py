@@ -19,6 +19,7 @@ from diffuco.problems.weights import (
     ignored_weights,
     in_weight_units,
     weight_unit,
+    weights_note,
     without_ignored_weights,
 )
 
@@ -46,6 +47,7 @@ __all__ = [
     "in_weight_units",
     "is_shipped",
     "weight_unit",
+    "weights_note",
     "without_ignored_weights",
 ]
 
