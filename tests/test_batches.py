@@ -14,6 +14,7 @@ import pytest
 
 from diffuco.cli import main
 from diffuco.foundation.errors import InputError
+from diffuco.foundation.files import replacing
 from diffuco.graphs.formats import write_graph
 from diffuco.graphs.generate import ba_graph
 from diffuco.solution.log import SolutionLog
@@ -339,3 +340,33 @@ def wait_for(condition, limit_s: float = 120) -> None:
     while not condition():
         assert time.monotonic() - started < limit_s, "waited in vain"
         time.sleep(0.02)
+
+
+def test_spellings_of_a_path_are_the_same_file(run, house, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "graphs").mkdir()
+    (tmp_path / "graphs/a.clq").write_bytes(house.read_bytes())
+    (tmp_path / "two.dgcnn.txt").write_text("2\n1 0\n0 0\n2 0\n0 1 1\n0 1 0\n")
+    files = ["graphs/a.clq", "./graphs/../graphs/a.clq", "two.dgcnn.txt"]
+    assert run("solve", "mis", *files, "--output", "found.jsonl").out.endswith("3 solved now (3 optimal)\n")
+    assert [record["file"] for record in records_of(tmp_path / "found.jsonl")] == [
+        "graphs/a.clq",
+        "two.dgcnn.txt[0]",
+        "two.dgcnn.txt[1]",
+    ]
+    for spelling in ("./graphs/a.clq", tmp_path / "graphs/a.clq", "graphs", "./two.dgcnn.txt"):
+        assert run("solve", "mis", spelling, "--output", "found.jsonl").out.endswith("0 solved now\n")
+
+
+def test_what_a_killed_run_has_left_is_removed(tmp_path):
+    path = tmp_path / "a.sol"
+    old, new, other = (
+        tmp_path / f".{name}.unfinished" for name in ("a.sol.00000000", "a.sol.11111111", "b.sol.00000000")
+    )
+    for left in (old, new, other):
+        left.touch()
+    for left in (old, other):
+        os.utime(left, (0, 0))
+    with replacing(path) as out:
+        out.write(b"whole")
+    assert sorted(tmp_path.iterdir()) == sorted([new, other, path])

@@ -1,5 +1,6 @@
 import inspect
 import json
+import math
 import os
 import re
 import signal
@@ -14,6 +15,7 @@ import pytest
 
 import diffuco
 from diffuco.cli import COMMANDS
+from diffuco.cli.evaluate import table
 from diffuco.cli.options import PROBLEM_HELP, DecodeName
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.formats import FORMATS, read_graph, write_graph
@@ -86,7 +88,7 @@ def test_solve_writes_a_solution_that_check_accepts(run, models, tmp_path, house
     for suffix in (".sol", ".json"):
         path = tmp_path / f"out{suffix}"
         solved = run("solve", problem, house, "--model", models[problem], "--output", path, "--samples", 2)
-        assert (solved.code, solved.err) == (0, "")
+        assert (solved.code, len(solved.err.splitlines())) == (0, problem == "qubo")  # a QUBO without weights is told
         assert "yes" in solved.out
         checked = run("check", problem, house, path, "--json")
         assert (checked.code, checked.err) == (0, "")
@@ -370,6 +372,39 @@ def test_evaluation_of_one_graph_is_valid_json(run, models):
     outcome = run("evaluate", "--model", models["mis"], "--dataset", "rb-tiny", "--count", 1, "--json")
     record = json.loads(outcome.out, parse_constant=pytest.fail)
     assert "reference" not in record
+
+
+def test_evaluation_shows_no_infinity(run, tmp_path):
+    (tmp_path / "a.edges").write_text("a b -1\nb c -1\n")
+    outcome = run(
+        *("evaluate", "--method", "greedy", "--problem", "max-cut", "--graphs", tmp_path, "--split", "all"),
+        *("--reference", "best-known"),
+    )
+    assert (outcome.code, "inf" in outcome.out, "nan" in outcome.out) == (0, False, False)
+    record = {"problem": "mis", "model": "m", "graphs": 1, "hardware": "h", "samples": 1, "steps": 1, "decode": "ce"}
+    record |= {"sweeps": 0, "mean": 1.0, "mean_standard_error": math.nan, "best": 1.0, "feasible": 1}
+    record |= {"seconds": {"sample": 0.0, "decode": 0.0}}
+    gaps = {"mean": 0.0, "gap": math.inf, "gap_standard_error": math.nan, "gap_of_best": 0.0, "gap_of_means": math.inf}
+    shown = table(record | {"reference": gaps | {"n_query": math.inf}})
+    cells = [[str(cell) for cell in column.cells] for column in shown.columns]
+    rows = dict(zip(*cells, strict=True))
+    assert rows["graphs until training pays off, if the answers are as good"] == "never"
+    assert "inf" not in str(rows)
+    assert "nan" not in str(rows)
+
+
+def test_labels_with_blanks_are_quoted_and_a_cut_says_its_sides(run, tmp_path):
+    (tmp_path / "a.csv").write_text("source,target\nNew York,Rome\nRome,Paris\n")
+    assert '2 nodes: "New York" Paris\n' in run("solve", "mis", tmp_path / "a.csv").out
+    out = run("solve", "max-cut", tmp_path / "a.csv").out
+    assert re.search(r"on one side of the cut, [12] on the other; the one side: ", out)
+
+
+def test_a_qubo_without_weights_is_told(run, tmp_path):
+    (tmp_path / "a.edges").write_text("a b\nb c\n")
+    outcome = run("solve", "qubo", tmp_path / "a.edges")
+    assert len(outcome.warnings) == 1
+    assert "a: it has no weights; qubo takes 1 for every edge and 0 for every node" in outcome.err
 
 
 def test_interrupt_is_one_line(run, monkeypatch, house):

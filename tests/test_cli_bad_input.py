@@ -57,6 +57,7 @@ def test_bad_graph_file(run, tmp_path, case):
 
 def test_missing_file(run, tmp_path):
     assert_one_line(run("solve", "mis", tmp_path / "none.clq"), "none.clq", "no such file")
+    assert_one_line(run("solve", "mis", tmp_path / "folder"), "folder: there is no such file or folder; check the path")
 
 
 def test_folder_without_graphs(run, tmp_path):

@@ -160,6 +160,19 @@ def test_command_prints_writes_and_draws(tmp_path, capsys):
     assert all(run["gap"] >= 0 for run in record["runs"])
 
 
+def test_own_graphs_are_compared_on(tmp_path, capsys):
+    (tmp_path / "a.edges").write_text("a b\nb c\nc a\n")
+    assert (
+        main(["compare", "--graphs", str(tmp_path), "--problem", "mis", "--methods", "greedy", "--device", "cpu"]) == 0
+    )
+    out = capsys.readouterr().out
+    assert f"mis on 1 graph of {tmp_path.name}" in out
+    assert "nan" not in out
+    for wrong in ([], ["--dataset", "rb-tiny", "--graphs", str(tmp_path)]):
+        assert main(["compare", *wrong, "--problem", "mis"]) == 2
+        assert "give either --dataset or --graphs" in capsys.readouterr().err
+
+
 def test_command_without_references_takes_the_best_of_all(capsys, monkeypatch):
     def not_installed(*_: object, **__: object) -> None:
         raise InputError("a solver is not installed")

@@ -71,7 +71,7 @@ def test_a_diagonal_is_dropped_with_a_warning(kind):
 
 
 def test_integer_arrays_of_two_columns_are_edges_and_float_ones_matrices():
-    assert as_graph(np.array([[0, 3], [3, 1]])).num_nodes == 4
+    assert as_graph(np.array([[0, 3], [3, 1]])).edges.tolist() == [[0, 2], [1, 2]]
     assert as_graph(np.array([[0.0, 3.0], [3.0, 0.0]])).edge_weights.tolist() == [3]
 
 
@@ -84,10 +84,91 @@ def test_no_pairs_are_the_empty_graph():
     assert as_graph([]).num_nodes == 0
 
 
-@pytest.mark.parametrize("pairs", [[(0, 1), (2,)], [(0, 1, 2)], [(0.5, 1)], [("a", "b")], [0, 1], ["ab"], [(0, -1)]])
-def test_lists_that_are_no_pairs_are_refused(pairs):
-    with pytest.raises(InputError):
+@pytest.mark.parametrize(
+    ("pairs", "labels", "edges"),
+    [
+        ([(1, 2), (2, 3)], [1, 2, 3], [[0, 1], [1, 2]]),
+        ([(1001, 2002), (3003, 2002)], [1001, 2002, 3003], [[0, 1], [1, 2]]),
+        (np.array([[3003, 2002], [2002, 1001]]), [1001, 2002, 3003], [[0, 1], [1, 2]]),
+        ([(np.int64(7), np.int64(5))], [5, 7], [[0, 1]]),
+        ([(0, -1)], [-1, 0], [[0, 1]]),
+        ([(2**70, 1)], [1, 2**70], [[0, 1]]),
+        ([("b", "a"), ("a", "c")], ["b", "a", "c"], [[0, 1], [1, 2]]),
+        ([("b", 1), (1, "1")], ["b", 1, "1"], [[0, 1], [1, 2]]),
+        ([(0, 2), (1, 2)], [0, 1, 2], [[0, 2], [1, 2]]),
+    ],
+)
+def test_pairs_are_labels_as_in_files(pairs, labels, edges):
+    graph = as_graph(pairs)
+    assert (list(graph.labels), graph.edges.tolist(), graph.edge_weights) == (labels, edges, None)
+    assert all(type(label) in (int, str) for label in graph.labels)
+
+
+@pytest.mark.parametrize(
+    "triples",
+    [
+        [(5, 7, 2), (7, 9, 3)],
+        [(5, 7, 2.0), (7, 9, 3.0)],
+        [(5, 7, {"weight": 2}), (7, 9, {"weight": 3, "colour": "red"})],
+    ],
+)
+def test_triples_have_weights(triples):
+    graph = as_graph(triples)
+    assert (list(graph.labels), graph.edge_weights.tolist()) == ([5, 7, 9], [2, 3])
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        ([(0, 1), (2,)], r"\(2,\) is not an edge; give pairs"),
+        ([0, 1], "0 is not an edge; give pairs .* several graphs as a list of such lists"),
+        (["ab"], "'ab' is not an edge"),
+        ([(0.5, 1)], "0.5 is not a node label; give pairs"),
+        ([(None, 1)], "None is not a node label"),
+        ([(0, 1, "heavy")], "the weight 'heavy' is not a number"),
+        ([(0, 1, float("nan"))], "weights must be finite"),
+        ([(0, 1), (1, 2, 3)], "give all of them a weight or none"),
+    ],
+)
+def test_lists_that_are_no_edges_are_refused(pairs, message):
+    with pytest.raises(InputError, match=message):
         as_graph(pairs)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"source": ["a", "b"], "target": ["b", "c"], "weight": [2, 3]},
+        {"Weight": [2, 3], "kind": [0, 0], "from": ["a", "b"], "to": ["b", "c"]},
+        {"friend": ["a", "b"], "other": ["b", "c"], "how much": [2.0, 3.0]},
+    ],
+)
+def test_frames_of_edges_are_read_by_the_names_of_their_columns(columns):
+    pandas = pytest.importorskip("pandas")
+    graph = as_graph(pandas.DataFrame(columns))
+    assert (list(graph.labels), graph.edge_weights.tolist()) == (["a", "b", "c"], [2, 3])
+
+
+def test_frames_without_names_for_the_ends_are_refused():
+    pandas = pytest.importorskip("pandas")
+    assert list(as_graph(pandas.DataFrame([(5, 7), (7, 9)])).labels) == [5, 7, 9]
+    with pytest.raises(InputError, match="4 columns; give two named source and target"):
+        as_graph(pandas.DataFrame([(5, 7, 1, 2)]))
+    with pytest.raises(InputError, match="nan is not a node label"):
+        as_graph(pandas.DataFrame({"source": [1, None], "target": [2, 3]}))
+
+
+def test_a_qubo_is_a_dictionary_or_triples_whose_entries_add_up():
+    coefficients = {(5, 5): -3, (5, 7): 1, (7, 5): 3, (7, 7): -1}
+    for source in (coefficients, [(*pair, value) for pair, value in coefficients.items()]):
+        graph = qubo_as_graph(source)
+        assert (list(graph.labels), graph.node_weights.tolist(), graph.edge_weights.tolist()) == ([5, 7], [-3, -1], [4])
+    assert qubo_as_graph({(("x", 0), ("y", 1)): 2}).labels == [("x", 0), ("y", 1)]
+    for bad, message in (({"a": 1}, "'a' is not a pair"), ({(0, 1): "x"}, "the weight 'x' is not a number")):
+        with pytest.raises(InputError, match=message):
+            qubo_as_graph(bad)
+    with pytest.raises(InputError, match="is a QUBO, for the problem qubo; give a list of triples"):
+        as_graph(coefficients)
 
 
 @pytest.mark.parametrize("thing", [None, 3, {"a": 1}, object(), np.zeros(3), np.zeros((2, 2, 2))])

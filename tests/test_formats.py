@@ -4,6 +4,7 @@ import bz2
 import csv
 import gzip
 import io
+import json
 import lzma
 import os
 import sys
@@ -11,6 +12,7 @@ import warnings
 from dataclasses import replace
 from pathlib import Path
 
+import networkx
 import numpy as np
 import pytest
 import scipy.sparse
@@ -148,6 +150,96 @@ def test_one_file_of_every_format(name, text, labels, edges, edge_weights, tmp_p
     assert list(graph.labels) == labels
     assert [tuple(edge) for edge in graph.edges.tolist()] == edges
     assert (None if graph.edge_weights is None else graph.edge_weights.tolist()) == edge_weights
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "labels"),
+    [
+        ("a.csv", "Person1,Person2\nAnn,Bob\nBob,Cid\n", ["Ann", "Bob", "Cid"]),
+        ("a.csv", "Friend A;Friend B\nAnn;Bob\nBob;Cid\n", ["Ann", "Bob", "Cid"]),
+        ("a.txt", "u v\nAnn Bob\nBob Cid\n", ["Ann", "Bob", "Cid"]),
+        ("a.edges", "# comment\nsource target\nAnn Bob\nBob Cid\n", ["Ann", "Bob", "Cid"]),
+        ("a.txt", "protein1 protein2 score\nP1 P2 1\nP2 P3 1\n", ["P1", "P2", "P3"]),
+        ("a.csv", "Haus,Nachbar,Zahl\nAnn,Bob,1\nBob,Cid,1\n", ["Ann", "Bob", "Cid"]),
+        ("a.txt", "Haus Nachbar\n7 8\n8 9\n", [7, 8, 9]),
+        ("a.csv", "Haus,Nachbar\n7,8\n8,9\n", [7, 8, 9]),
+        ("a.csv", ",source,target\n0,Ann,Bob\n1,Bob,Cid\n", ["Ann", "Bob", "Cid"]),
+        ("a.csv", ",0,1\n0,7,8\n1,8,9\n", [7, 8, 9]),
+        ("a.csv", "Id,Source,Target,Type,Weight\n0,Ann,Bob,x,1\n1,Bob,Cid,x,1\n", ["Ann", "Bob", "Cid"]),
+    ],
+)
+def test_column_names_are_no_edge_and_a_warning_names_them(name, text, labels, tmp_path):
+    with pytest.warns(GraphWarning, match=r": line [12], '.*', is read as column names; move it down") as told:
+        graph = read_graph(write_text(tmp_path, name, text))
+    assert (list(graph.labels), graph.edges.tolist(), len(told)) == (labels, [[0, 1], [1, 2]], 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "num_nodes"),
+    [("u v\nv w\n", 3), ("node1 node2\nnode3 node4\n", 4), ("Ann Bob\nBob 3\n", 3), ("Ann Bob\n", 2)],
+)
+@pytest.mark.parametrize("separator", [" ", ","])
+def test_first_edges_that_look_like_the_others_are_no_column_names(text, num_nodes, separator, tmp_path):
+    name = "a.edges" if separator == " " else "a.csv"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_graph(write_text(tmp_path, name, text.replace(" ", separator))).num_nodes == num_nodes
+
+
+def test_labels_that_look_like_column_names_survive(tmp_path):
+    graph = Graph.from_edges([(0, 1), (2, 3)], labels=["from", "to", 5, 6])
+    write_graph(graph, tmp_path / "a.edges")
+    with pytest.warns(GraphWarning, match="'source,target', is read as column names"):
+        assert list(read_graph(tmp_path / "a.edges").labels) == ["from", "to", "5", "6"]
+    write_graph(graph, tmp_path / "a.csv")
+    assert list(read_graph(tmp_path / "a.csv").labels) == ["from", "to", "5", "6"]
+
+
+def weighted_friends():
+    source = networkx.Graph()
+    source.add_node("Ann", weight=4)
+    source.add_edge("Ann", "Bob", weight=2.5)
+    source.add_edge("Bob", "Cid")
+    source.add_node("Dan")
+    return source
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "keeps_weights", "keeps_nodes"),
+    [
+        ("a.edgelist", networkx.write_edgelist, True, False),
+        ("a.txt", lambda graph, path: networkx.write_edgelist(graph, path, data=False), False, False),
+        ("a.adjlist", networkx.write_adjlist, False, True),
+        ("a.gml", networkx.write_gml, True, True),
+        ("a.gexf", networkx.write_gexf, True, True),
+        ("a.gml.gz", networkx.write_gml, True, True),
+        ("a.json", lambda g, path: path.write_text(json.dumps(networkx.node_link_data(g))), True, True),
+        ("b.json", lambda g, path: path.write_text(json.dumps(networkx.node_link_data(g, edges="links"))), True, True),
+    ],
+)
+def test_files_of_networkx_are_read(name, write, keeps_weights, keeps_nodes, tmp_path):
+    write(weighted_friends(), tmp_path / name)
+    graph = read_graph(tmp_path / name)
+    assert list(graph.labels) == ["Ann", "Bob", "Cid", *["Dan"] * keeps_nodes]
+    assert graph.edges.tolist() == [[0, 1], [1, 2]]
+    assert (graph.edge_weights is not None and graph.edge_weights.tolist() == [2.5, 1]) == keeps_weights
+    assert (graph.node_weights is not None and graph.node_weights.tolist() == [4, 1, 1, 1]) == (
+        keeps_weights and keeps_nodes
+    )
+
+
+@pytest.mark.parametrize(("suffix", "write"), [("g6", networkx.write_graph6), ("s6", networkx.write_sparse6)])
+def test_files_of_nauty_may_hold_many_graphs(suffix, write, tmp_path):
+    path, many = tmp_path / f"a.{suffix}", tmp_path / f"many.{suffix}"
+    write(networkx.petersen_graph(), path)
+    assert repr(read_graph(path)) == "Graph(name='a', num_nodes=10, num_edges=15)"
+    many.write_bytes(path.read_bytes() * 2)
+    assert [graph.name for graph in read_graphs(many)] == ["many[0]", "many[1]"]
+
+
+def test_ids_name_the_nodes_where_labels_are_not_distinct(tmp_path):
+    text = 'graph [ directed 1 node [ id 7 label "x" ] node [ id 8 label "x" ] edge [ source 8 target 7 ] ]'
+    assert list(read_graph(write_text(tmp_path, "a.gml", text)).labels) == [7, 8]
 
 
 def test_biq_mac_coefficients_count_twice_and_qbsolv_ones_once(tmp_path):

@@ -37,6 +37,13 @@ VALID = {
     "a.mc": b"3 2\n1 2 7\n2 3 8\n",
     "a.edges": b"# comment\n1 2 7\n2 3 8\n",
     "a.txt": b"3 2\n1 2\n2 3\n",
+    "a.adjlist": b"# comment\n1 2\n2 3\n",
+    "a.tsv": b"source\ttarget\n1\t2\n2\t3\n",
+    "a.gml": b'graph [\n node [ id 0 label "a" ]\n node [ id 1 label "b" ]\n edge [ source 0 target 1 ]\n]\n',
+    "a.gexf": b'<gexf xmlns="http://www.gexf.net/1.2draft"><graph>\n<nodes><node id="1"/><node id="2"/></nodes>\n'
+    b'<edges><edge source="1" target="2" weight="7"/></edges></graph></gexf>\n',
+    "a.json": b'{"nodes": [{"id": 1}, {"id": 2}],\n"links": [{"source": 1, "target": 2}]}\n',
+    "a.g6": b"BW\n",
     "a.csv": b'source,target,weight\na,"b, c",7\n"b, c",d,8\n',
     "a.mtx": BANNER.encode() + b"3 3 2\n2 1 7\n3 2 8\n",
     "a.graphml": b'<graphml><key id="w" for="edge" attr.name="weight"/><graph>\n<node id="1"/><node id="2"/>\n'
@@ -205,7 +212,19 @@ BAD_NUMBERS = [
     ("a.edges", "1,2\n3,,4\n", "a.edges:2: a column is empty"),
     ("a.csv", "a,b\nc,\n", "a.csv:2: a column is empty"),
     ("a.csv", 'a,b\n"c,d\n', "a.csv:2: not a CSV row"),
-    ("a.csv", "a;b\n", "a.csv:1: one column 'a;b'; separate columns with commas"),
+    ("a.csv", "a;b\nb;c;1,5\n", "a.csv:2: 3 columns, but the edges before have 2"),
+    ("a.csv", "a,b,c,d\n", "a.csv:1: 4 columns; expected u v or u v weight"),
+    ("a.edgelist", "a b {'weight': 'x'}\n", "a.edgelist:1: weight 'x' is not a number"),
+    ("a.edgelist", "a b {weight: 1}\n", "a.edgelist:1: '{weight: 1}' is not the data of an edge"),
+    ("a.g6", "D~{\n\x1f\n", "a.g6:2: this is not graph6"),
+    ("a.g6", "D~{~\n", "a.g6:1: not a readable graph6 graph (Expected 10 bits"),
+    ("a.s6", ":~~~~~~~~\n", "a.s6:1: 68719476735 nodes; at most 50000000 can be read"),
+    ("a.json", "[1, 2]", "a.json: no lists 'nodes' and 'links'"),
+    ("a.json", '{"nodes": [{}],\n"links": [}', "a.json:2: this is not JSON"),
+    ("a.json", '{"nodes": [], "links": [{"source": 1}]}', "a.json: not a readable JSON graph ('target')"),
+    ("a.gml", "graph [\n node [ id 0 ", "a.gml: not a readable GML graph"),
+    ("a.gexf", "<gexf>\n<graph>", "a.gexf:2: not well-formed XML"),
+    ("a.gexf", "<gexf/>", "a.gexf: not a readable GEXF graph (No <graph> element"),
     ("a.mtx", BANNER + "2 2 1\n2 1 x\n", "a.mtx:3: 'x' is not a number"),
     ("a.mtx", BANNER + "2 2 1\n2 1\n", "a.mtx:3: 2 columns"),
     ("a.sparse", "2 1\n1 2\n", "a.sparse:2: 2 columns"),
@@ -347,9 +366,17 @@ def test_entity_bombs_are_refused_at_once(tmp_path):
     bomb = '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">' + "".join(
         f'<!ENTITY {chr(98 + i)} "{f"&{chr(97 + i)};" * 10}">' for i in range(12)
     )
-    assert "a <!DOCTYPE> declaration; remove it" in message_of(
-        tmp_path, "a.graphml", f"<?xml version='1.0'?>\n{bomb}]>\n<graphml>&m;</graphml>"
-    )
+    for name in ("graphml", "gexf"):
+        assert "a <!DOCTYPE> declaration; remove it" in message_of(
+            tmp_path, f"a.{name}", f"<?xml version='1.0'?>\n{bomb}]>\n<{name}>&m;</{name}>"
+        )
+
+
+@pytest.mark.parametrize("name", ["a.gml", "a.gexf", "a.json", "a.g6"])
+def test_files_too_large_for_networkx_are_refused(name, tmp_path, monkeypatch):
+    for limit in ("MAX_BYTES", "MAX_GRAPH6_BYTES"):
+        monkeypatch.setattr(f"diffuco.graphs.formats.networkx_files.{limit}", 1)
+    assert re.search(r": more than 0 MiB.*; write ", message_of(tmp_path, name, VALID[name]))
 
 
 @pytest.mark.parametrize("name", VALID)
@@ -362,6 +389,26 @@ def test_decompression_bombs_are_refused(name, tmp_path, monkeypatch):
     )
 
 
+@pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)])
+def test_small_files_that_unpack_to_much_are_refused(suffix, pack, tmp_path, monkeypatch):
+    monkeypatch.setattr("diffuco.graphs.formats.source.FREE_BYTES", 2**20)
+    bomb, message = pack(b"1 2\n" * 2**19), "a small file with more than 1 MiB of data; if you trust it, unpack it"
+    assert message in message_of(tmp_path, f"a.edges{suffix}", bomb)
+    monkeypatch.setattr("diffuco.graphs.formats.source.MAX_EXPANSION", 10**6)
+    with pytest.warns(GraphWarning, match="repeated"):
+        assert read_graph(tmp_path / f"a.edges{suffix}").num_edges == 1
+
+
+def test_arrays_count_as_many_bytes_as_they_take_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("diffuco.graphs.formats.source.FREE_BYTES", 2**20)
+    stream = io.BytesIO()
+    np.savez_compressed(stream, num_nodes=2, edges=np.tile(np.array([0, 1], dtype=np.int8), (2**18, 1)))
+    assert len(stream.getvalue()) < 2000
+    message = "a small file with more than 1 MiB of data; if you trust it, unpack it"
+    assert message in message_of(tmp_path, "a.npz", stream.getvalue())
+    assert message in message_of(tmp_path, "b.npz.gz", gzip.compress(stream.getvalue()))
+
+
 @pytest.mark.parametrize(
     ("limit", "message"),
     [("source.MAX_LINES", "more than 100 lines"), ("numbers.MAX_NUMBERS", "more than 100 numbers")],
@@ -372,7 +419,7 @@ def test_files_of_too_many_numbers_are_refused(limit, message, tmp_path, monkeyp
 
 
 def test_xml_of_too_many_bytes_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("diffuco.graphs.formats.graphml.MAX_XML_BYTES", -1)
+    monkeypatch.setattr("diffuco.graphs.formats.xml_stream.MAX_XML_BYTES", -1)
     assert "write the graph in another format" in message_of(tmp_path, "a.graphml", VALID["a.graphml"])
 
 
@@ -384,6 +431,9 @@ def test_lines_without_end_are_refused(tmp_path, monkeypatch):
 
 def test_unknown_suffixes_and_formats_list_the_known_ones(tmp_path):
     for suffix in ("a.xyz", "a", "a.gz"):
+        with pytest.raises(InputError, match="there is no such file or folder; check the path"):
+            read_graph(tmp_path / suffix)
+        (tmp_path / suffix).touch()
         with pytest.raises(InputError, match=r"rename it to one of \.clq .* \.npz .*, or pass --format"):
             read_graph(tmp_path / suffix)
     with pytest.raises(InputError, match="no format 'xyz'; choose one of dimacs, pace"):

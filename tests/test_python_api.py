@@ -280,3 +280,15 @@ def test_starts_that_do_not_fit_are_refused_before_any_work(monkeypatch, start, 
     monkeypatch.setattr(type(get_method("greedy")), "solve", None)
     with pytest.raises(InputError, match=complaint):
         diffuco.solve([CYCLE, CYCLE], "mis", method="greedy", start=start)
+
+
+def test_a_list_of_edges_is_one_graph_by_its_own_labels():
+    solution = diffuco.solve([(1001, 2002), (2002, 3003)], "mds")
+    assert (solution.graph.num_nodes, solution.nodes, solution.objective) == (3, [2002], 1)
+    assert diffuco.solve([("Ann", "Bob", 2.5)], "max-cut").objective == 2.5
+    assert [answer.objective for answer in diffuco.solve([[(1, 2)], [("a", "b"), ("b", "c")]], "mis")] == [1, 2]
+    assert diffuco.solve({("a", "a"): -1, ("a", "b"): 3, ("b", "b"): -2}, "qubo").nodes == ["b"]
+    assert diffuco.check([(1, 2), (2, 3)], "mvc", [2]).feasible
+    assert diffuco.evaluate([[(1, 2), (2, 3)]], "mds", method="greedy").mean == 1
+    with pytest.raises(InputError, match="several graphs as a list of such lists"):
+        diffuco.Solver("mis", device="cpu").solve([(1, 2), (2, 3)])

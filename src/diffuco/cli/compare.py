@@ -10,9 +10,10 @@ import typer
 import diffuco
 from diffuco.cli import options
 from diffuco.cli.console import make_folder, print_json, print_note, print_result, progress_bar, shows_progress
+from diffuco.cli.inputs import graph_source
 from diffuco.foundation.errors import InputError
 from diffuco.foundation.files import finite, replacing
-from diffuco.foundation.wording import counted
+from diffuco.foundation.wording import counted, measured
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from diffuco.evaluation.compare import Run
-    from diffuco.graphs.datasets import Dataset
     from diffuco.graphs.graph import Graph
     from diffuco.methods import Method
     from diffuco.model.checkpoint import Checkpoint
@@ -30,7 +30,10 @@ METHODS_HELP = (
     "Comma-separated names from `diffuco methods`. diffuco is a model whose samples are annealed for the rest of the "
     "time, diffuco-ce is the samples alone."
 )
+COUNT_HELP = "Number of graphs, counted from the first."
 BUDGET_HELP = "Seconds per graph, comma-separated."
+NUM_OF_DATASET = 20
+"""Number of graphs of a dataset unless --count is given."""
 NUM_TYPICAL = 8
 """Number of graphs that decide which model is chosen."""
 
@@ -40,17 +43,19 @@ def add_to(app: typer.Typer) -> None:
     app.command(
         epilog=options.examples(
             "diffuco compare --dataset rb-small --problem mis --count 20 --plot gap.png",
+            "diffuco compare --graphs FOLDER --problem mis --methods greedy,anneal,cp-sat",
             "diffuco compare --dataset ba-small --problem max-cut --methods diffuco,rlsa,sa --budget 0.1,1",
         )
     )(compare)
 
 
 def compare(
-    dataset: Annotated[str, typer.Option(help="Dataset; `diffuco generate --list` shows them.")],
     problem: Annotated[str, typer.Option(help=options.PROBLEM_HELP)],
+    dataset: options.Dataset = None,
+    own_graphs: options.OwnGraphs = None,
     methods: Annotated[str, typer.Option(help=METHODS_HELP)] = "diffuco,greedy,anneal,cp-sat",
     budget: Annotated[str, typer.Option(help=BUDGET_HELP)] = "0.01,0.1,1",
-    count: options.Count = 20,
+    count: Annotated[int | None, typer.Option(help=COUNT_HELP, show_default="20, or all of your own")] = None,
     model: Annotated[
         str | None, typer.Option(help="Shipped model or path.", show_default="the one that suits the graphs")
     ] = None,
@@ -62,14 +67,14 @@ def compare(
 ) -> None:
     """Compare methods at equal time.
 
-    Every method solves the same test graphs within each budget of seconds per graph. A method that solves many graphs
-    at once may spend the sum of their budgets. Gaps are to the references that `diffuco reference` knows or finds. If
-    the solver for references is not installed, they are to the best that any method found.
+    Every method solves the same graphs within each budget of seconds per graph: the test graphs of a dataset, or all of
+    your own. A method that solves many graphs at once may spend the sum of their budgets. Gaps are to the references
+    that `diffuco reference` knows or finds. If the solver for references is not installed, they are to the best that
+    any method found.
     """
     from diffuco.evaluation.compare import summary
     from diffuco.foundation.devices import pick_device
     from diffuco.foundation.provenance import hardware, source_commit
-    from diffuco.graphs.datasets import get_dataset
     from diffuco.plotting import check_plot_path, plot_comparisons
     from diffuco.problems import get_problem
 
@@ -81,9 +86,13 @@ def compare(
     if output:
         make_folder(output.absolute().parent)
     place, target = pick_device(device), get_problem(problem)
-    named = get_dataset(dataset)
-    chosen, loaded = _methods(methods, target, model, named)
-    graphs = named.graphs("test", count, progress=shows_progress())
+    source = graph_source(dataset, own_graphs)
+    part, number = ("test", NUM_OF_DATASET) if own_graphs is None else ("all", None)
+    typical = source.graphs(part, None if own_graphs else NUM_TYPICAL)[:NUM_TYPICAL]
+    if not typical:
+        raise InputError(f"{own_graphs}: no graph with an edge; give another folder or file")
+    chosen, loaded = _methods(methods, target, model, typical)
+    graphs = source.graphs(part, number if count is None else count, progress=shows_progress())
     with progress_bar() as bar:
         task = bar.add_task("comparing", total=sum(len(_runs_of(method, budgets)) for method in chosen))
         runs = []
@@ -92,7 +101,7 @@ def compare(
             bar.update(task, advance=1, description=f"{run.method} {run.seconds:.3g} s per graph")
     reference, optima = _optima(target, graphs, runs)
     record = {
-        "dataset": dataset.lower(),
+        "dataset": source.name,
         "problem": problem,
         "graphs": len(graphs),
         "reference": reference,
@@ -122,9 +131,9 @@ def _budgets(text: str) -> list[float]:
 
 
 def _methods(
-    names: str, problem: "Problem", model: str | None, dataset: "Dataset"
+    names: str, problem: "Problem", model: str | None, typical: "Sequence[Graph]"
 ) -> "tuple[list[Method], Checkpoint | None]":
-    """The methods, and the model that some of them share."""
+    """The methods, and the model that some of them share; `typical` graphs decide which one."""
     from diffuco.methods import ModelMethod, get_method
     from diffuco.pretrained import choose_model
 
@@ -132,7 +141,7 @@ def _methods(
     if not any(isinstance(method, ModelMethod) for method in methods):
         return methods, None
     if model is None:
-        choice = choose_model(problem, dataset.graphs("test", NUM_TYPICAL))
+        choice = choose_model(problem, typical)
         print_note(f"model {choice.name}, {choice.reason}")
         model = choice.name
     loaded = diffuco.load_model(model)
@@ -171,7 +180,7 @@ def _table(record: dict[str, Any]) -> "Table":
             "" if run["budget_s"] is None else f"{run['budget_s']:g}",
             f"{run['seconds']:.3g}",
             f"{run['mean']:.3f}",
-            f"{run['gap']:.2%} +- {run['gap_standard_error']:.2%}",
+            measured(run["gap"], run["gap_standard_error"]),
             f"{run['solved_to_reference']:.0%}",
         )
     return table

@@ -1,6 +1,7 @@
 """`diffuco evaluate`: how well a model or another method does on a dataset or on your own graphs."""
 
 import json
+import math
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,10 +11,10 @@ import typer
 import diffuco
 from diffuco.cli import options
 from diffuco.cli.console import make_folder, print_json, print_result, progress_bar, shows_progress
-from diffuco.cli.inputs import load_collection
+from diffuco.cli.inputs import graph_source
 from diffuco.foundation.errors import InputError
 from diffuco.foundation.files import finite
-from diffuco.foundation.wording import counted
+from diffuco.foundation.wording import counted, measured
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -53,10 +54,8 @@ def add_to(app: typer.Typer) -> None:
 
 
 def evaluate(
-    dataset: Annotated[str | None, typer.Option(help="Dataset; `diffuco generate --list` shows them.")] = None,
-    own_graphs: Annotated[
-        Path | None, typer.Option("--graphs", help="Folder or file of your own graphs, instead of --dataset.")
-    ] = None,
+    dataset: options.Dataset = None,
+    own_graphs: options.OwnGraphs = None,
     model: Annotated[str | None, typer.Option(help="Shipped model or path.")] = None,
     method: options.Method = None,
     time_limit: options.TimeLimit = None,
@@ -95,11 +94,13 @@ def evaluate(
         given |= {"token_size": token_size, "rounds": rounds}
         settings |= {"model": loaded, "refine": refined} | {k: v for k, v in given.items() if v is not None}
     elif any(option is not None for option in (samples, step_factor, decode, token_size, rounds, refine)):
-        raise InputError("--samples, --step-factor, --decode, --token-size, --rounds and --refine are for models, not --method")
+        raise InputError(
+            "--samples, --step-factor, --decode, --token-size, --rounds and --refine are for models, not --method"
+        )
     else:
         settings["method"] = method
     diffuco.solve([], target, **settings)  # refuses bad options before any graph is generated
-    source = _source(dataset, own_graphs)
+    source = graph_source(dataset, own_graphs)
     graphs = source.graphs(split, count, progress=shows_progress())
     if not graphs:
         raise InputError(f"no graphs in {source.name}/{split}; give --count 1 or more, or another --split")
@@ -107,7 +108,7 @@ def evaluate(
     objectives = None if references is None else [known.objective for known in references]
     with progress_bar() as bar:
         task = bar.add_task("solving", total=len(graphs))
-        measured = diffuco.evaluate(
+        measurement = diffuco.evaluate(
             graphs,
             target,
             references=objectives,
@@ -115,7 +116,7 @@ def evaluate(
             on_solved=lambda count: bar.advance(task, count),
             **settings,
         )
-    record: dict[str, Any] = {"dataset": source.name, "split": split} | measured.to_dict()
+    record: dict[str, Any] = {"dataset": source.name, "split": split} | measurement.to_dict()
     if references is not None:
         minutes = None if loaded is None else loaded.card.get("minutes")
         record["reference"] |= _about_references(references, record["seconds"], minutes)
@@ -137,17 +138,6 @@ def _target(model: "Checkpoint | None", method: str | None, problem: str | None)
     from diffuco.pretrained import problem_of
 
     return problem_of(model).name
-
-
-def _source(dataset: str | None, own_graphs: Path | None) -> "Dataset | Collection":
-    if (dataset is None) == (own_graphs is None):
-        raise InputError("give the graphs to evaluate on: either --dataset or --graphs")
-    if own_graphs is not None:
-        return load_collection(own_graphs)
-    from diffuco.graphs.datasets import get_dataset
-
-    assert dataset is not None
-    return get_dataset(dataset)
 
 
 def _references(reference: ReferenceName, problem: str, graphs: list["Graph"]) -> list["Reference"] | None:
@@ -200,7 +190,7 @@ def table(record: dict[str, Any]) -> "Table":
             rows["sweeps of refinement"] = f"{record['sweeps']}"
     elif record["time_limit_s"] is not None:
         rows["time limit, seconds per graph"] = f"{record['time_limit_s']:g}"
-    rows[f"mean of the {scored}"] = f"{record['mean']:.3f} +- {record['mean_standard_error']:.3f}"
+    rows[f"mean of the {scored}"] = measured(record["mean"], record["mean_standard_error"], ".3f")
     if "model" in record:
         rows[f"mean of the best of {record['samples']}"] = f"{record['best']:.3f}"
     rows |= {
@@ -215,17 +205,19 @@ def table(record: dict[str, Any]) -> "Table":
         rows["mean of the references"] = f"{reference['mean']:.3f}"
         if "proven" in reference:
             rows["references proven optimal"] = f"{reference['proven']} of {record['graphs']}"
-        rows[f"gap, mean of the {scored}"] = f"{reference['gap']:.2%} +- {reference['gap_standard_error']:.2%}"
+        rows[f"gap, mean of the {scored}"] = measured(reference["gap"], reference["gap_standard_error"])
         if "model" in record:
-            rows["gap, best of the samples"] = f"{reference['gap_of_best']:.2%}"
-        rows["gap between the two means"] = f"{reference['gap_of_means']:.2%}"
+            rows["gap, best of the samples"] = measured(reference["gap_of_best"])
+        rows["gap between the two means"] = measured(reference["gap_of_means"])
         for part in reference.get("parts", ()):
-            gap = f"{part['gap']:.2%} +- {part['gap_standard_error']:.2%}"
-            rows[part["part"]] = f"{gap}, best over reference {part['best_ratio']:.4f}"
+            gap, ratio = measured(part["gap"], part["gap_standard_error"]), measured(part["best_ratio"], form=".4f")
+            rows[part["part"]] = f"{gap}, best over reference {ratio}"
         if "n_query" in reference:
-            rows["graphs until training pays off, if the answers are as good"] = f"{reference['n_query']:g}"
+            pays_off = f"{reference['n_query']:g}" if math.isfinite(reference["n_query"]) else "never"
+            rows["graphs until training pays off, if the answers are as good"] = pays_off
     for name, value in rows.items():
-        shown.add_row(name, value)
+        if value != "-":  # a reference of 0 has no relative gap
+            shown.add_row(name, value)
     return shown
 
 

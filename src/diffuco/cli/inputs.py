@@ -13,6 +13,7 @@ from diffuco.foundation.wording import counted
 
 if TYPE_CHECKING:
     from diffuco.graphs.collection import Collection
+    from diffuco.graphs.datasets import Dataset
     from diffuco.graphs.graph import Graph
 
 
@@ -82,6 +83,18 @@ def load_file(file: Path, file_format: str | None, problem: str | None = None) -
     return [LoadedGraph(name, graph, seconds) for name, graph in zip(names, graphs, strict=True)]
 
 
+def graph_source(dataset: str | None, own_graphs: Path | None) -> "Dataset | Collection":
+    """The graphs to measure on: those of a dataset, or the user's own."""
+    if (dataset is None) == (own_graphs is None):
+        raise InputError("no graphs to measure on, or two kinds; give either --dataset or --graphs")
+    if own_graphs is not None:
+        return load_collection(own_graphs)
+    from diffuco.graphs.datasets import get_dataset
+
+    assert dataset is not None
+    return get_dataset(dataset)
+
+
 def load_collection(path: Path) -> "Collection":
     """All graphs of a folder or file as one collection; raises InputError at the first bad file.
 
@@ -112,7 +125,7 @@ def _expand(path: Path, file_format: str | None) -> list[Path]:
     if skipped:
         names = ", ".join(skipped[:3]) + (", ..." if len(skipped) > 3 else "")
         some = f"{len(skipped)} of {counted(len(files), 'file')}"
-        text = f"{path}: skipped {some}, whose suffix belongs to no graph format ({names})"
+        text = f"{path}: skipped {some} that are not graphs by their suffix ({names}); name them to read them"
         warnings.warn(GraphWarning(text), stacklevel=2)
     return readable
 
@@ -125,8 +138,9 @@ def _is_beside_the_point(file: Path) -> bool:
 
 
 def _has_graph_suffix(path: Path) -> bool:
+    """Whether a file of a folder is a graph by its name; most .json files are something else."""
     from diffuco.graphs.formats import FORMATS
     from diffuco.graphs.formats.source import without_compression
 
     name = without_compression(path.name).lower()
-    return any(name.endswith(known.suffixes) for known in FORMATS)
+    return not name.endswith(".json") and any(name.endswith(known.suffixes) for known in FORMATS)

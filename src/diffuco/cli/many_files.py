@@ -4,6 +4,7 @@ Files are solved in groups, and the solutions of a group are on disk before the 
 only on the list of files, so neither the place nor the number of workers changes the results.
 """
 
+import os
 import re
 import warnings
 from collections import Counter, defaultdict
@@ -169,17 +170,30 @@ def _on_ray(groups: list[list[GraphFile]], solver: FileSolver, resource: str) ->
 
 def _groups(files: Sequence[Path], log: SolutionLog, size: int) -> list[list[GraphFile]]:
     """What is left to do: the list of files is cut into groups first, then solved files are left out."""
+    solved = {_key(name) for name in log.files}
     solved_parts: defaultdict[str, set[str]] = defaultdict(set)
-    for name in log.files:
-        if part := re.fullmatch(r"(.+)\[\d+\]", name):
-            solved_parts[part[1]].add(name)
-    paths = {as_utf8(str(path)): path for path in files}
-    names = list(paths)
+    for key in solved:
+        if part := re.fullmatch(r"(.+)(\[\d+\])", key):
+            solved_parts[part[1]].add(part[2])
+    paths: dict[str, Path] = {}
+    for path in files:
+        paths.setdefault(_key(as_utf8(str(path))), path)
+    keys = list(paths)
     groups = []
-    for first in range(0, len(names), size):
-        left = [name for name in names[first : first + size] if name not in log.files]
-        groups.append([GraphFile(name, _absolute(paths[name]), frozenset(solved_parts[name])) for name in left])
+    for first in range(0, len(keys), size):
+        left = [(key, paths[key]) for key in keys[first : first + size] if key not in solved]
+        groups.append([_graph_file(path, solved_parts[key]) for key, path in left])
     return [group for group in groups if group]
+
+
+def _key(name: str) -> str:
+    """What all spellings of a path have in common: `a.txt` and `./a.txt` are the same file."""
+    return name if name == STANDARD_INPUT else os.path.abspath(name)
+
+
+def _graph_file(path: Path, solved_parts: set[str]) -> GraphFile:
+    name = as_utf8(str(path))
+    return GraphFile(name, _absolute(path), frozenset(name + part for part in solved_parts))
 
 
 def _absolute(path: Path) -> Path:

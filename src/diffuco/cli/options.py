@@ -42,6 +42,10 @@ REFINE_HELP = (
     "Annealing sweeps from every sample: a number, auto (as many as suit the graph) or none (the paper's method)."
 )
 Refine = Annotated[str | None, typer.Option("--refine", metavar="SWEEPS", help=REFINE_HELP, show_default="auto")]
+Dataset = Annotated[str | None, typer.Option(help="Dataset; `diffuco generate --list` shows them.")]
+OwnGraphs = Annotated[
+    Path | None, typer.Option("--graphs", help="Folder or file of your own graphs, instead of --dataset.")
+]
 Split = Annotated[str, typer.Option(help="Part of the dataset: train, validation or test.")]
 Count = Annotated[
     int | None, typer.Option(help="Number of graphs, counted from the first.", show_default="all of the split")

@@ -1,5 +1,6 @@
 """What `diffuco solve` prints and writes: the record, the table and the names of the files."""
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,15 +90,31 @@ def _bound(record: dict[str, Any]) -> str:
 
 
 def _solution_line(record: dict[str, Any]) -> str:
-    from diffuco.solution.files import label_line
+    """The labels of the solution; for a cut, of one side.
 
+    >>> _solution_line({"problem": "mis", "nodes": 3, "solution": ["Ann", "New York"]})
+    '2 nodes: Ann "New York"'
+    >>> _solution_line({"problem": "max-cut", "nodes": 3, "solution": [7]})
+    '1 node on one side of the cut, 2 on the other; the one side: 7'
+    """
     labels, shown, length = record["solution"], [], 0
     for label in labels:
-        text = label_line(label)
+        text = _shown_label(label)
         length += len(text) + 1
         if length > MAX_LABEL_CHARACTERS:
             break
         shown.append(text)
     rest = len(labels) - len(shown)
     more = f" ... and {rest} more (all of them with --output FILE or --json)" if rest else ""
-    return f"{counted(len(labels), 'node')}: {' '.join(shown)}{more}"
+    start = counted(len(labels), "node")
+    if record["problem"] == "max-cut":
+        start += f" on one side of the cut, {record['nodes'] - len(labels):,} on the other; the one side"
+    return f"{start}: {' '.join(shown)}{more}"
+
+
+def _shown_label(label: object) -> str:
+    """A label that cannot be mistaken for two: one with blanks is quoted."""
+    from diffuco.solution.files import label_line
+
+    text = label_line(label)
+    return text if len(text.split()) == 1 or text.startswith('"') else json.dumps(text, ensure_ascii=False)

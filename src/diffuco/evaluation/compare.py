@@ -13,7 +13,7 @@ from diffuco.foundation.devices import pick_device
 from diffuco.graphs.graph import Graph
 from diffuco.methods import Method, Settings, check_method, get_method
 from diffuco.methods.model import kept_energy
-from diffuco.problems import Problem, check_weights, get_problem
+from diffuco.problems import Problem, check_weights, get_problem, graph_for
 
 TOLERANCE = 1e-5
 """Relative tolerance of a tie with the reference: single precision may make an equal energy look worse."""
@@ -35,7 +35,7 @@ class Run:
 
 
 def compare(
-    graphs: Sequence[Graph],
+    graphs: Sequence[object],
     problem: str | Problem,
     methods: Sequence[str | Method],
     budgets_s: Sequence[float],
@@ -45,6 +45,8 @@ def compare(
 ) -> Iterator[Run]:
     """Run every method within every budget of seconds per graph; a method that ignores time runs once.
 
+    A graph is anything that `solve` takes.
+
     >>> path = Graph.from_edges([(0, 1), (1, 2)])
     >>> [run.objectives.tolist() for run in compare([path], "mis", ["greedy", "cp-sat"], [1.0])]
     [[2.0], [2.0]]
@@ -53,15 +55,16 @@ def compare(
     chosen = [get_method(method) for method in methods]
     for method in chosen:
         check_method(method, known, min(budgets_s))
-    check_weights(known, graphs)
+    given = [graph_for(known, graph) for graph in graphs]
+    check_weights(known, given)
     for method in chosen:
         budgets: Sequence[float | None] = sorted(budgets_s) if method.time_limit != "ignored" else (None,)
-        for some, budget_s in _warm_ups(graphs, budgets, place):
+        for some, budget_s in _warm_ups(given, budgets, place):
             method.solve(known, some, Settings(seed, place, budget_s))
         for budget_s in budgets:
             started = time.perf_counter()
-            solutions = method.solve(known, graphs, Settings(seed, place, budget_s))
-            seconds = (time.perf_counter() - started) / len(graphs)
+            solutions = method.solve(known, given, Settings(seed, place, budget_s))
+            seconds = (time.perf_counter() - started) / len(given)
             energies = np.array([kept_energy(solution) for solution in solutions])
             objectives = np.array([solution.objective for solution in solutions])
             yield Run(method.name, budget_s, seconds, energies, objectives)

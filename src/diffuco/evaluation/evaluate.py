@@ -16,7 +16,6 @@ from diffuco.evaluation import metrics
 from diffuco.foundation.devices import pick_device
 from diffuco.foundation.errors import InputError
 from diffuco.foundation.provenance import hardware, source_commit
-from diffuco.graphs.graph import Graph
 from diffuco.inference.answers import Decode, SampleOptions
 from diffuco.inference.solver import Model
 from diffuco.methods import Method, ModelMethod, Settings, check_method, get_method
@@ -24,7 +23,7 @@ from diffuco.methods.annealer import Annealer
 from diffuco.methods.model import solver_with
 from diffuco.model.checkpoint import Checkpoint
 from diffuco.pretrained import load_model, problem_of
-from diffuco.problems import Problem, check_weights, get_problem
+from diffuco.problems import Problem, check_weights, get_problem, graph_for
 from diffuco.solution.result import Solution
 
 NUM_WARM_UP = 16
@@ -81,7 +80,7 @@ class Measurement:
 
 
 def evaluate(
-    graphs: Sequence[Graph],
+    graphs: Sequence[object],
     problem: str | Problem | None = None,
     *,
     model: Model | None = None,
@@ -101,12 +100,13 @@ def evaluate(
 ) -> Measurement:
     """Solve graphs with a model or a method and measure it; `references` are their optimal or best known objectives.
 
-    A gap is positive if the reference is better and negative if the reference was beaten; a proven one cannot be.
+    A graph is anything that `solve` takes. A gap is positive if the reference is better and negative if the reference
+    was beaten; a proven one cannot be.
     Unlike in `solve`, samples are not refined unless `refine` says so, because the model itself is measured. The answer
     of a method counts as one sample, whatever it tried on the way. `parts` names the part that each graph belongs to,
     such as its family; gaps are then reported by part as well.
 
-    >>> path = Graph.from_edges([(0, 1), (1, 2)])
+    >>> path = [(0, 1), (1, 2)]
     >>> measured = evaluate([path], "mis", method="greedy", references=[2])
     >>> measured.mean, measured.reference.gap
     (2.0, 0.0)
@@ -145,10 +145,11 @@ def evaluate(
             "seed": seed,
         }
     check_method(chosen, known, time_limit_s)
-    check_weights(known, graphs)
+    given = [graph_for(known, graph) for graph in graphs]
+    check_weights(known, given)
     if place.type == "cuda" and warms_up:
-        chosen.solve(known, graphs[:NUM_WARM_UP], Settings(seed, place, time_limit_s))
-    solutions = chosen.solve(known, graphs, Settings(seed, place, time_limit_s, on_solved))
+        chosen.solve(known, given[:NUM_WARM_UP], Settings(seed, place, time_limit_s))
+    solutions = chosen.solve(known, given, Settings(seed, place, time_limit_s, on_solved))
     if model is not None:
         about["sweeps"] = max((solution.sweeps for solution in solutions), default=0)
         energies = np.array([solution.energies for solution in solutions])

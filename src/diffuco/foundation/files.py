@@ -1,12 +1,14 @@
 """Writing files completely or not at all, locking them, and converting values to what JSON can hold."""
 
+import glob
 import hashlib
 import math
 import os
 import secrets
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -14,14 +16,19 @@ from filelock import FileLock, Timeout
 
 from diffuco.foundation.errors import InputError
 
+ABANDONED_AFTER_S = 3600.0
+"""A file of an unfinished write that nobody has touched for this long belongs to a run that was killed."""
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """A stream that becomes the file `path`, flushed to disk, when the block ends without error.
 
-    A reader, a crash or a second writer sees either the old content or the new, never a part of it.
+    A reader, a crash or a second writer sees either the old content or the new, never a part of it. What a killed run
+    has left of the same file is removed.
     """
     target = Path(os.path.realpath(path))
+    _remove_abandoned(target)
     unfinished = target.with_name(f".{target.name}.{secrets.token_hex(4)}.unfinished")
     try:
         with unfinished.open("xb") as stream:
@@ -31,6 +38,14 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         os.replace(unfinished, target)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def _remove_abandoned(target: Path) -> None:
+    """Remove unfinished copies of a file that no run writes any more."""
+    for left in target.parent.glob(f".{glob.escape(target.name)}.????????.unfinished"):
+        with suppress(OSError):  # another run may have removed it first
+            if time.time() - left.stat().st_mtime > ABANDONED_AFTER_S:
+                left.unlink()
 
 
 def lock(path: Path) -> FileLock:

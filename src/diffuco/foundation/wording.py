@@ -1,5 +1,7 @@
 """Numbers and names in words for people to read."""
 
+import math
+
 
 def counted(number: int, noun: str) -> str:
     """A number and its noun, which is plural unless there is exactly one.
@@ -23,6 +25,17 @@ def with_error(value: float, error: float | None, unit: str = "") -> str:
         return f"{value:.2f}{unit}"
     digits = next((digits for digits in (2, 3, 4) if round(error, digits)), 2)
     return f"{value:.{digits}f}{unit} ± {error:.{digits}f}{unit}"
+
+
+def measured(value: float, error: float | None = None, form: str = ".2%") -> str:
+    """A measured value with its standard error where that is known, or a dash if the value itself is not.
+
+    >>> measured(0.0151, 0.002), measured(19.5, float("nan"), ".3f"), measured(float("inf"))
+    ('1.51% +- 0.20%', '19.500', '-')
+    """
+    if not math.isfinite(value):
+        return "-"
+    return f"{value:{form}}" if error is None or not math.isfinite(error) else f"{value:{form}} +- {error:{form}}"
 
 
 def as_utf8(name: str) -> str:

@@ -1,5 +1,6 @@
 """Conversion of graphs of other packages, matrices, edges and paths to `Graph`, and back to networkx."""
 
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,15 +10,19 @@ from numpy.typing import NDArray
 
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.formats import read_graph
-from diffuco.graphs.formats.base import unless_all_one
+from diffuco.graphs.formats.base import attribute_weights, unless_all_one
+from diffuco.graphs.formats.networkx_files import import_networkx
 from diffuco.graphs.graph import Graph
+from diffuco.graphs.pairs import is_edge_list, is_frame, read_array, read_coefficients, read_frame, read_pairs
 
 if TYPE_CHECKING:
     import networkx
 
 
 def as_graph(source: object) -> Graph:
-    """Make a `Graph` from a path, an undirected graph of another package, a matrix, an edge array or a list of pairs.
+    """Make a `Graph` from a path, an undirected graph of another package, a matrix, or edges in a list, array or frame.
+
+    Edges are pairs of labels, or triples with a weight. The nodes are the labels that occur, as in a file of edges.
 
     Graphs of networkx and igraph keep their labels and the attribute `weight` of edges and nodes; a PyG `Data` keeps
     `edge_weight` and may list an edge in one direction or in both.
@@ -27,6 +32,8 @@ def as_graph(source: object) -> Graph:
 
     >>> as_graph([(0, 1), (1, 2)])
     Graph(num_nodes=3, num_edges=2)
+    >>> as_graph([("Ann", "Bob"), ("Bob", "Cid")]).labels
+    ['Ann', 'Bob', 'Cid']
     >>> as_graph(np.ones((4, 4)) - np.eye(4))
     Graph(num_nodes=4, num_edges=6)
     """
@@ -38,6 +45,8 @@ def as_graph(source: object) -> Graph:
         return _from_sparse(source)
     if isinstance(source, np.ndarray):
         return _from_array(source)
+    if is_frame(source):
+        return read_frame(source).graph()
     if all(hasattr(source, name) for name in ("nodes", "edges", "is_directed", "is_multigraph")):
         return _from_networkx(source)
     if all(hasattr(source, name) for name in ("vs", "es", "get_edgelist", "is_directed")):
@@ -45,10 +54,12 @@ def as_graph(source: object) -> Graph:
     if all(hasattr(source, name) for name in ("edge_index", "num_nodes")):
         return _from_pyg(source)
     if isinstance(source, list | tuple | set | frozenset):
-        return _from_pairs(list(source))
+        return read_pairs(list(source)).graph() if source else Graph.from_edges([])
+    if isinstance(source, Mapping):
+        raise InputError("a dictionary {(i, j): value} is a QUBO, for the problem qubo; give a list of triples here")
     raise InputError(
-        f"cannot make a graph from a {type(source).__name__}; give a path, a list of pairs, a square numpy or"
-        " scipy matrix, a networkx or igraph graph or a PyG Data"
+        f"cannot make a graph from a {type(source).__name__}; give a path, a list of pairs, a data frame of edges, a"
+        " square numpy or scipy matrix, a networkx or igraph graph or a PyG Data"
     )
 
 
@@ -58,10 +69,7 @@ def to_networkx(graph: Graph) -> "networkx.Graph":
     >>> to_networkx(Graph.from_edges([(0, 1)], edge_weights=[2.5], labels=["a", "b"])).edges(data=True)
     EdgeDataView([('a', 'b', {'weight': 2.5})])
     """
-    try:
-        import networkx
-    except ImportError as error:
-        raise InputError("networkx is not installed; run pip install 'diffuco[networkx]'") from error
+    networkx = import_networkx()
     result = networkx.Graph(name=graph.name) if graph.name else networkx.Graph()
     result.add_nodes_from(graph.labels)
     ends = [(graph.labels[u], graph.labels[v]) for u, v in graph.edges.tolist()]
@@ -86,8 +94,8 @@ def _from_networkx(source: Any) -> Graph:
     return Graph.from_edges(
         edges,
         len(labels),
-        edge_weights=_attribute([weight for _, _, weight in source.edges(data="weight")], "an edge"),
-        node_weights=_attribute([weight for _, weight in source.nodes(data="weight")], "a node"),
+        edge_weights=attribute_weights([weight for _, _, weight in source.edges(data="weight")], "an edge"),
+        node_weights=attribute_weights([weight for _, weight in source.nodes(data="weight")], "a node"),
         labels=[] if labels == list(range(len(labels))) else labels,
         name=str(getattr(source, "name", "")),
     )
@@ -102,8 +110,8 @@ def _from_igraph(source: Any) -> Graph:
     return Graph.from_edges(
         source.get_edgelist(),
         source.vcount(),
-        edge_weights=_attribute(source.es["weight"], "an edge") if "weight" in source.es.attributes() else None,
-        node_weights=_attribute(source.vs["weight"], "a node") if "weight" in source.vs.attributes() else None,
+        edge_weights=attribute_weights(source.es["weight"], "an edge") if "weight" in source.es.attributes() else None,
+        node_weights=attribute_weights(source.vs["weight"], "a node") if "weight" in source.vs.attributes() else None,
         labels=source.vs["name"] if "name" in source.vs.attributes() else [],
     )
 
@@ -124,16 +132,6 @@ def _from_pyg(source: Any) -> Graph:
     return Graph.from_edges(pairs, int(source.num_nodes), edge_weights=weights)
 
 
-def _attribute(values: list[Any], owner: str) -> NDArray[np.float64] | None:
-    """The weights, or None if none is given; missing weights are 1, as in networkx."""
-    if all(value is None for value in values):
-        return None
-    try:
-        return unless_all_one(np.array([1.0 if value is None else float(value) for value in values]))
-    except (TypeError, ValueError) as error:
-        raise InputError(f"the weight of {owner} is not a number ({error}); give numbers") from error
-
-
 def _from_sparse(source: Any) -> Graph:
     entries = source.tocoo()
     _check_matrix(entries.shape, entries.dtype)
@@ -148,7 +146,7 @@ def _from_sparse(source: Any) -> Graph:
 
 def _from_array(source: NDArray[Any]) -> Graph:
     if source.ndim == 2 and source.shape[1] == 2 and np.issubdtype(source.dtype, np.integer):
-        return Graph.from_edges(source)
+        return read_array(source).graph()
     _check_matrix(source.shape, source.dtype)
     matrix = source.astype(np.float64)
     _check_finite(matrix)
@@ -157,25 +155,31 @@ def _from_array(source: NDArray[Any]) -> Graph:
     return _from_entries(rows, columns, matrix[rows, columns], len(matrix))
 
 
-def _from_pairs(pairs: list[Any]) -> Graph:
-    try:
-        edges = np.asarray(pairs)
-    except ValueError as error:
-        raise InputError("the items of the list differ in length; give pairs of node indices") from error
-    return Graph.from_edges(edges)
-
-
 def qubo_as_graph(source: Any) -> Graph:
-    """A QUBO as a graph: a square matrix Q stands for x'Qx, symmetric or not; anything else is read by `as_graph`.
+    """A QUBO as a graph: a square matrix Q, symmetric or not, coefficients `{(i, j): value}` or triples (i, j, value).
+
+    All stand for the sum of their entries times x_i x_j. Anything else is read by `as_graph`.
 
     >>> graph = qubo_as_graph(np.array([[-3.0, 4.0], [0.0, -1.0]]))
     >>> graph.node_weights.tolist(), graph.edge_weights.tolist()
     ([-3.0, -1.0], [4.0])
+    >>> qubo_as_graph({("a", "a"): -3, ("a", "b"): 4, ("b", "b"): -1}).digest == graph.digest
+    True
     """
-    is_matrix = scipy.sparse.issparse(source) or (isinstance(source, np.ndarray) and source.ndim == 2)
-    if not is_matrix or source.shape[0] != source.shape[1]:
-        return as_graph(source)
-    entries = scipy.sparse.coo_array(source)
+    if isinstance(source, Mapping):
+        pairs = read_coefficients(source)
+    elif is_frame(source):
+        pairs = read_frame(source)
+    elif is_edge_list(source):
+        pairs = read_pairs(source)
+    else:
+        is_matrix = scipy.sparse.issparse(source) or (isinstance(source, np.ndarray) and source.ndim == 2)
+        is_square = is_matrix and source.shape[0] == source.shape[1]
+        return _from_qubo_matrix(scipy.sparse.coo_array(source)) if is_square else as_graph(source)
+    return pairs.graph() if pairs.weights is None else _from_qubo_matrix(pairs.matrix(), pairs.labels)
+
+
+def _from_qubo_matrix(entries: Any, labels: Sequence[Hashable] = ()) -> Graph:
     _check_matrix(entries.shape, entries.dtype)
     matrix = entries.tocsr().astype(np.float64)
     _check_finite(matrix.data)
@@ -186,6 +190,7 @@ def qubo_as_graph(source: Any) -> Graph:
         num_nodes=entries.shape[0],
         edge_weights=upper.data[kept],
         node_weights=matrix.diagonal(),
+        labels=labels,
     )
 
 

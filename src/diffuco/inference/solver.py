@@ -12,7 +12,6 @@ from diffuco.diffusion.noise import NOISES, CategoricalNoise, make_noise
 from diffuco.foundation.devices import now, pick_device
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch.by_size import batches_by_size, in_order, rows_per_batch
-from diffuco.graphs.convert import as_graph, qubo_as_graph
 from diffuco.graphs.graph import Graph
 from diffuco.inference.answers import Decode, SampleOptions, best_solutions, draw_solutions, next_seed, unit_batch
 from diffuco.inference.memory import TYPICAL_HIDDEN, Requirement, check_fits, requirement
@@ -24,7 +23,7 @@ from diffuco.model.checkpoint import Checkpoint
 from diffuco.model.engine.acceleration import accelerate, sampling_engine
 from diffuco.model.engine.parameters import FlatParameters
 from diffuco.pretrained import default_model, load_model
-from diffuco.problems import Problem, Qubo, check_weights, get_problem
+from diffuco.problems import Problem, check_weights, get_problem, graph_for
 from diffuco.solution.result import Solution
 
 Model = str | Path | Checkpoint
@@ -82,7 +81,7 @@ class Solver:
         `on_solved` is told how many graphs each batch had.
         """
         options = SampleOptions(samples, step_factor, decode, token_size, rounds, refine)
-        graphs = [self._as_graph(source) for source in sources]
+        graphs = [graph_for(self.problem, source) for source in sources]
         check_weights(self.problem, graphs)
         return self.solve_graphs(graphs, options, seed=seed, on_solved=on_solved)
 
@@ -161,13 +160,10 @@ class Solver:
         (True, (3, 2), (2,))
         """
         SampleOptions(samples, step_factor)
-        graph, seed = self._as_graph(source), next_seed(np.random.default_rng(seed))
+        graph, seed = graph_for(self.problem, source), next_seed(np.random.default_rng(seed))
         check_weights(self.problem, [graph])
         check_fits(graph, self.requirement(graph, samples, split=False), self.device)
         return stream_steps(self.sampler, self.problem, graph, num_samples=samples, step_factor=step_factor, seed=seed)
-
-    def _as_graph(self, source: object) -> Graph:
-        return qubo_as_graph(source) if isinstance(self.problem, Qubo) else as_graph(source)
 
     def requirement(self, graph: Graph, samples: int = 8, *, split: bool = True) -> Requirement:
         """The memory that solving a graph will take, and how its samples are split to keep it low."""

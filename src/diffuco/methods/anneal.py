@@ -21,8 +21,8 @@ from diffuco.problems import Problem
 NUM_CHAINS = 32
 MIN_CHAINS = 4
 MAX_ROWS = {"cpu": 2**13, "cuda": 2**22}
-"""Nodes times chains of one graph, beyond which it gets fewer chains and each more sweeps. On a CPU that finds more from
-1,000 nodes on (docs/log.md)."""
+"""Nodes times chains of one graph. A larger graph gets fewer chains with more sweeps each, which on a CPU finds more
+from 1,000 nodes on (docs/log.md)."""
 FIRST_SWEEPS = 20
 """Of the round from which the speed is known."""
 MAX_SWEEPS = 20_000

@@ -119,9 +119,7 @@ class AnnealedSamples(Annealer):
         temperature = schedule_for_samples(problem, batch.largest).temperature
         return anneal_until(deadline, problem, batch, lambda: states, temperature, generator)
 
-    def _draw(
-        self, problem: Problem, batch: Batch, count: int, step_factor: int, seeds: np.random.Generator
-    ) -> Tensor:
+    def _draw(self, problem: Problem, batch: Batch, count: int, step_factor: int, seeds: np.random.Generator) -> Tensor:
         states, _ = draw_solutions(
             self.solver.sampler,
             problem,

@@ -190,7 +190,10 @@ def implementations(device: torch.device) -> dict[str, str]:
     dense = _decoder(device)
     return {
         "neighbor sum": "torch",
-        **{"decode dense": dense, "decode sparse": "numba" if dense == "numba" else "torch", "anneal dense": dense, "anneal sparse": dense},
+        "decode dense": dense,
+        "decode sparse": "numba" if dense == "numba" else "torch",
+        "anneal dense": dense,
+        "anneal sparse": dense,
     }
 
 

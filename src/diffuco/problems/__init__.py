@@ -4,6 +4,7 @@ import difflib
 
 from diffuco.foundation.errors import InputError
 from diffuco.problems.base import Annealing, CoverForm, Problem, QuadraticForm, States, Verdict
+from diffuco.problems.instances import graph_for
 from diffuco.problems.linear_model import LinearModel
 from diffuco.problems.max_clique import MaximumClique
 from diffuco.problems.max_cut import MaximumCut
@@ -18,6 +19,7 @@ from diffuco.problems.weights import (
     ignored_weights,
     in_weight_units,
     weight_unit,
+    weights_note,
     without_ignored_weights,
 )
 
@@ -40,10 +42,12 @@ __all__ = [
     "check_node_weights",
     "check_weights",
     "get_problem",
+    "graph_for",
     "ignored_weights",
     "in_weight_units",
     "is_shipped",
     "weight_unit",
+    "weights_note",
     "without_ignored_weights",
 ]
 

@@ -11,10 +11,11 @@ from diffuco.foundation.errors import GraphWarning, InputError
 from diffuco.graphs.graph import Graph
 from diffuco.problems.base import Problem
 from diffuco.problems.linear_model import edge_costs
+from diffuco.problems.qubo import Qubo
 
 
 def check_weights(problem: Problem, graphs: Sequence[Graph]) -> None:
-    """Refuse weights that a problem cannot take, and warn of those that it ignores.
+    """Refuse weights that a problem cannot take, and warn of those that it ignores or assumes.
 
     >>> from diffuco.problems import get_problem
     >>> check_weights(get_problem("mvc"), [Graph.from_edges([(0, 1)], node_weights=[2, -1])])
@@ -24,9 +25,8 @@ def check_weights(problem: Problem, graphs: Sequence[Graph]) -> None:
     for graph in graphs:
         check_node_weights(problem, graph, graph.name or "graph")
     for graph in graphs:
-        if ignored := ignored_weights(problem, graph):
-            text = f"{graph.name or 'graph'}: {problem.name} ignores the {ignored} in it"
-            warnings.warn(GraphWarning(text), stacklevel=3)
+        if note := weights_note(problem, graph):
+            warnings.warn(GraphWarning(note), stacklevel=3)
             return
 
 
@@ -37,6 +37,23 @@ def check_node_weights(problem: Problem, graph: Graph, name: str) -> None:
         node, taken = bad
         weight = graph.node_weights[node]
         raise InputError(f"{name}: node {graph.labels[node]} weighs {weight:g}; {problem} takes {taken}")
+
+
+def weights_note(problem: Problem, graph: Graph) -> str:
+    """What a user should know of the weights of a graph: which are ignored, or assumed; empty if nothing.
+
+    >>> from diffuco.problems import get_problem
+    >>> weights_note(get_problem("qubo"), Graph.from_edges([(0, 1)]))
+    'graph: it has no weights; qubo takes 1 for every edge and 0 for every node, so choosing nothing is optimal'
+    """
+    name = graph.name or "graph"
+    if ignored := ignored_weights(problem, graph):
+        return f"{name}: {problem.name} ignores the {ignored} in it"
+    has_weights = graph.edge_weights is not None or graph.node_weights is not None
+    if isinstance(problem, Qubo) and graph.num_edges and not has_weights:
+        assumed = "qubo takes 1 for every edge and 0 for every node, so choosing nothing is optimal"
+        return f"{name}: it has no weights; {assumed}"
+    return ""
 
 
 def ignored_weights(problem: Problem, graph: Graph) -> str:

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from diffuco.foundation.errors import InputError
-from diffuco.graphs.convert import as_graph, qubo_as_graph
-from diffuco.problems import Problem, Qubo, Verdict, get_problem
+from diffuco.problems import Problem, Verdict, get_problem, graph_for
 from diffuco.problems.base import States
 from diffuco.solution.files import read_solution
 from diffuco.solution.result import Solution
@@ -29,7 +28,7 @@ def check(graph: object, problem: str | Problem, solution: object) -> Verdict:
     False
     """
     known = get_problem(problem)
-    source = qubo_as_graph(graph) if isinstance(known, Qubo) else as_graph(graph)
+    source = graph_for(known, graph)
     return known.check(source, states_of(solution, source))
 
 

@@ -8,14 +8,14 @@ import torch
 
 from diffuco.foundation.devices import now, pick_device
 from diffuco.foundation.errors import InputError
-from diffuco.graphs.convert import as_graph, qubo_as_graph
 from diffuco.graphs.graph import Graph
+from diffuco.graphs.pairs import is_edge_list
 from diffuco.inference.answers import Decode, best_solutions, unit_batch
 from diffuco.inference.refinement import refine as refine_states
 from diffuco.inference.refinement import schedule_for_samples
 from diffuco.inference.solver import Model
 from diffuco.methods import Method, ModelMethod, Settings, check_method, get_method
-from diffuco.problems import Problem, Qubo, States, check_weights, get_problem
+from diffuco.problems import Problem, States, check_weights, get_problem, graph_for
 from diffuco.solution.result import Solution
 from diffuco.solution.verification import states_of
 
@@ -40,8 +40,9 @@ def solve(
 ) -> Any:
     """Solve one graph or a list of graphs; returns a `Solution` or a list of them.
 
-    A graph is a `Graph`, a graph of networkx, igraph or PyG, a scipy or numpy adjacency matrix, an array or list of
-    edges, or a path. For `qubo`, a square matrix Q stands for x'Qx.
+    A graph is a `Graph`, a graph of networkx, igraph or PyG, a scipy or numpy adjacency matrix, a path, or edges in a
+    list, an array or a pandas frame. Edges are pairs of labels, or triples with a weight; the nodes are the labels that
+    occur. For `qubo`, a square matrix Q stands for x'Qx, and a dictionary {(i, j): value} for its entries.
 
     The method `auto` proves the optimum of a small graph and searches otherwise; `diffuco methods` lists the others.
     Any option of models (`model`, and `samples` to `refine`; see `SampleOptions`) draws samples of a model instead,
@@ -60,9 +61,8 @@ def solve(
     given = {"samples": samples, "step_factor": step_factor, "decode": decode, "token_size": token_size}
     chosen = choose_method(method, model, **given, rounds=rounds, refine=refine)
     check_method(chosen, known, time_limit_s)
-    many = isinstance(graph, list | tuple) and not _is_edge_list(graph)
-    convert = qubo_as_graph if isinstance(known, Qubo) else as_graph
-    graphs = [convert(source) for source in (graph if many else [graph])]  # type: ignore[attr-defined]
+    many = isinstance(graph, list | tuple) and not is_edge_list(graph)
+    graphs = [graph_for(known, source) for source in (graph if many else [graph])]  # type: ignore[attr-defined]
     check_weights(known, graphs)
     starts = None if start is None else starting_states(start if many else [start], graphs)
     place = pick_device(device)
@@ -111,10 +111,3 @@ def improved(solution: Solution, start: States, *, seed: int, device: torch.devi
 def _rank(solution: Solution) -> tuple[bool, float]:
     """Feasible solutions come first, then those with the better objective."""
     return not solution.feasible, solution.problem.sign * solution.objective
-
-
-def _is_edge_list(items: Sequence[object]) -> bool:
-    return bool(items) and all(
-        isinstance(item, list | tuple) and len(item) == 2 and all(isinstance(node, int) for node in item)
-        for item in items
-    )

@@ -206,5 +206,8 @@ def _add_refusals(app: FastAPI) -> None:
         first = error.errors()[0]
         if first["type"] == "json_invalid":
             return refuse(400, "the body is not JSON; send an object as /openapi.json describes it")
+        if "json" not in request.headers.get("content-type", ""):
+            header = "Content-Type: application/json"
+            return refuse(422, f"the body was not sent as JSON; add the header {header} (curl --json does)")
         place = ".".join(str(part) for part in first["loc"] if part != "body")
         return refuse(422, f"{place or 'body'}: {first['msg'].removeprefix('Value error, ')}")

@@ -27,7 +27,7 @@ from diffuco.methods.exact import ExactMethod
 from diffuco.model.checkpoint import Checkpoint
 from diffuco.pretrained import choose_model, list_models, load_model, problem_of
 from diffuco.pretrained.cards import measured, trained_on, when_to_choose
-from diffuco.problems import all_problems, check_weights, get_problem, ignored_weights, without_ignored_weights
+from diffuco.problems import all_problems, check_node_weights, get_problem, weights_note, without_ignored_weights
 from diffuco.solution.result import Solution, as_count
 from diffuco.solving.entry import choose_method, solve
 from diffuco.web import messages
@@ -123,12 +123,13 @@ class Service:
         return Watched(name, settings.samples, settings.step_factor * int(self.cards[name]["model"]["num_steps"]))
 
     def relevant(self, problem: str, read: ReadGraph) -> ReadGraph:
-        """The graph without the weights that the problem ignores, with a note about them; the others are checked."""
+        """The graph without the weights that the problem ignores, with a note about weights; the others are checked."""
         kind = get_problem(problem)
-        graph, ignored = without_ignored_weights(kind, read.graph), ignored_weights(kind, read.graph)
-        check_weights(kind, [graph])
-        note = f"{problem} ignores the {ignored} in {graph.name or 'the graph'}"
-        return ReadGraph(graph, [*read.notes, note]) if ignored else read
+        note, graph = weights_note(kind, read.graph), without_ignored_weights(kind, read.graph)
+        check_node_weights(kind, graph, graph.name or "graph")
+        if note and graph is read.graph:  # weights are assumed; written out, nothing warns of them again
+            graph = replace(graph, edge_weights=np.ones(graph.num_edges))
+        return ReadGraph(graph, [*read.notes, note]) if note else read
 
     def answer(self, request: messages.SolveRequest, read: ReadGraph, solved: Solved) -> dict[str, Any]:
         """The answer to a request: what `diffuco solve --json` prints, and a comparison with greedy."""

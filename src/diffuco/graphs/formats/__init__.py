@@ -18,6 +18,7 @@ from diffuco.graphs.formats import (
     graphml,
     matrix_market,
     metis,
+    networkx_files,
     npz,
     pace,
     qubo,
@@ -36,9 +37,15 @@ FORMATS: tuple[Format, ...] = (
     metis.FORMAT,
     rudy.FORMAT,
     edge_list.FORMAT,
-    csv_table.FORMAT,
+    edge_list.ADJACENCY,
+    csv_table.CSV,
+    csv_table.TSV,
     matrix_market.FORMAT,
     graphml.FORMAT,
+    networkx_files.GEXF,
+    networkx_files.GML,
+    networkx_files.NODE_LINK,
+    networkx_files.GRAPH6,
     npz.FORMAT,
     qubo.SPARSE,
     qubo.QBSOLV,
@@ -75,7 +82,7 @@ def read_graphs(path: str | Path, format: str | Format | None = None) -> list[Gr
     ...     read_graphs(path)
     [Graph(name='two.dgcnn[0]', num_nodes=1, num_edges=0), Graph(name='two.dgcnn[1]', num_nodes=2, num_edges=1)]
     """
-    chosen = _choose_format(path, format)
+    chosen = _choose_format(path, format, is_input=True)
     with Source(path) as source:
         if format is None and _plain_name(path).endswith(".txt"):
             chosen = _choose_for_txt(source, chosen)
@@ -130,7 +137,7 @@ def write_graph(graph: Graph, path: str | Path, format: str | Format | None = No
         warnings.warn(GraphWarning(f"{path}: the format {chosen.name} cannot hold {what}; left out"), stacklevel=2)
 
 
-def _choose_format(path: str | Path, name: str | Format | None) -> Format:
+def _choose_format(path: str | Path, name: str | Format | None, *, is_input: bool = False) -> Format:
     if isinstance(name, Format):
         return name
     if name is not None:
@@ -138,10 +145,20 @@ def _choose_format(path: str | Path, name: str | Format | None) -> Format:
     if str(path) == "-":
         raise InputError("<stdin>: a pipe has no suffix; pass --format (format= in Python)")
     found = _by_suffix(path)
+    if found is None and is_input:
+        _check_is_file(Path(path))
     if found is None:
         suffixes = " ".join(suffix for known in FORMATS for suffix in known.suffixes)
         raise InputError(f"{path}: no format has this suffix; rename it to one of {suffixes}, or pass --format")
     return found
+
+
+def _check_is_file(path: Path) -> None:
+    """Refuse what has no suffix because it is no file."""
+    if not path.exists():
+        raise InputError(f"{path}: there is no such file or folder; check the path")
+    if path.is_dir():
+        raise InputError(f"{path}: this is a folder; give one of the files in it")
 
 
 def _named(path: str | Path, name: str, among: Sequence[Format]) -> Format:

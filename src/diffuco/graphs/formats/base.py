@@ -4,12 +4,12 @@ import re
 import warnings
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from diffuco.foundation.errors import GraphWarning
+from diffuco.foundation.errors import GraphWarning, InputError
 from diffuco.foundation.wording import counted
 from diffuco.graphs.formats.source import Source
 from diffuco.graphs.graph import Graph
@@ -54,8 +54,7 @@ def make_header(source: Source, counts: Sequence[float], line: int | None) -> He
     for kind, count in zip(("nodes", "edges"), counts, strict=True):
         if not (count >= 0 and count == np.floor(count) and np.isfinite(count)):
             raise source.error(f"{count:g} {kind}; write the number of {kind}, a whole number that is 0 or more", line)
-    if counts[0] > source.max_nodes:
-        raise source.error(f"{counts[0]:.0f} nodes; at most {source.max_nodes} can be read, correct the header", line)
+    source.check_num_nodes(int(counts[0]), line)
     return Header(int(counts[0]), int(counts[1]), line)
 
 
@@ -96,6 +95,16 @@ def check_not_negative(source: Source, weights: NDArray[np.float64], lines: NDAr
 def unless_all_one(weights: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
     """The weights, or None if all are 1, so that a file that writes out such weights reads as unweighted."""
     return None if weights is None or bool(np.all(weights == 1)) else weights
+
+
+def attribute_weights(values: Sequence[Any], owner: str) -> NDArray[np.float64] | None:
+    """Weights given as attributes, or None if none is given; missing weights are 1, as in networkx."""
+    if all(value is None for value in values):
+        return None
+    try:
+        return unless_all_one(np.array([1.0 if value is None else float(value) for value in values]))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the weight of {owner} is not a number ({error}); give numbers") from error
 
 
 def as_integers(labels: list[str]) -> list[int] | None:

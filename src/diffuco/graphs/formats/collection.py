@@ -76,7 +76,7 @@ def read_tu(source: Source) -> list[Graph]:
     if indicator_path is None:
         raise source.error("no graph indicator in the same folder; put a file X_graph_indicator.txt beside X_A.txt")
     nodes = _read_indicator(indicator_path)
-    table = read_numbers(source, LineKinds(commas=True))
+    table = read_numbers(source, LineKinds(separators=b","))
     cells = columns(source, table, (2,), "node, node")
     ends = checked_nodes(source, cells, table.lines, len(nodes.graph), first=1)
     graph_of_edge = nodes.graph[ends]

@@ -1,44 +1,40 @@
-"""Comma-separated edge lists (`.csv`): rows `u,v[,weight]` with quoting, under an optional row of column names."""
+"""Tables of edges with quoting, under an optional row of column names: `.csv` and `.tsv`.
+
+The first line decides whether commas, semicolons or tabs separate the columns. The names may choose the columns: a
+table of five columns is read if two of them are called source and target.
+"""
 
 import csv
 import io
-import string
+import re
 from collections.abc import Iterator
+from functools import partial
 from typing import BinaryIO
 
 import numpy as np
 
 from diffuco.graphs.formats.base import Format
-from diffuco.graphs.formats.edge_list import decoded_lines, graph_of_numbers, graph_of_records
-from diffuco.graphs.formats.numbers import LineKinds, NotNumericError, read_numbers
+from diffuco.graphs.formats.edge_table import Record, decoded_lines, read_table
 from diffuco.graphs.formats.output import number_texts, text_labels
-from diffuco.graphs.formats.source import Source, quoted
+from diffuco.graphs.formats.source import Source
 from diffuco.graphs.graph import Graph
 
-HEADERS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("node1", "node2"), ("node_1", "node_2"))
-"""A first row that begins with one of these pairs of names, in upper or lower case, is a header."""
+
+def read(source: Source, preferred: str) -> list[Graph]:
+    """The one graph of a table."""
+    mark = _separator(source, preferred)
+    return [read_table(source, lambda: _records(source, mark), separators=mark.encode(), has_names=True)]
 
 
-def read(source: Source) -> list[Graph]:
-    """The one graph of a CSV file."""
-    try:
-        table = read_numbers(source, LineKinds(commas=True, headers=string.ascii_letters.encode()))
-    except NotNumericError:
-        return [graph_of_records(source, _records(source))]
-    titles = [text.decode("utf-8", "replace").split(",") for _, text in table.headers]
-    has_numbers_only = not titles or (len(titles) == 1 and table.headers[0][0] == 1 and _is_header(titles[0]))
-    graph = graph_of_numbers(source, table) if has_numbers_only else None
-    return [graph_of_records(source, _records(source)) if graph is None else graph]
+def _separator(source: Source, preferred: str) -> str:
+    first = next((text for block in source.blocks() for _, text in decoded_lines(source, block)), "")
+    unquoted = re.sub(r'"[^"]*"', "", first)
+    return next((mark for mark in (preferred, ",", ";", "\t") if mark in unquoted), preferred)
 
 
-def _is_header(columns: list[str]) -> bool:
-    return len(columns) in (2, 3) and tuple(name.strip(' "').lower() for name in columns[:2]) in HEADERS
-
-
-def _records(source: Source) -> Iterator[tuple[int, list[str]]]:
+def _records(source: Source, separator: str) -> Iterator[Record]:
     numbers: list[int] = []
-    rows = csv.reader(_lines(source, numbers), skipinitialspace=True, strict=True)
-    is_first = True
+    rows = csv.reader(_lines(source, numbers), delimiter=separator, skipinitialspace=True, strict=True)
     while True:
         try:
             columns = next(rows, None)
@@ -46,11 +42,7 @@ def _records(source: Source) -> Iterator[tuple[int, list[str]]]:
             raise source.error(f"not a CSV row ({error}); correct its quotes", numbers[-1]) from error
         if columns is None:
             return
-        if not (is_first and _is_header(columns)):
-            if len(columns) == 1 and any(mark in columns[0] for mark in ";\t"):
-                raise source.error(f"one column {quoted(columns[0])}; separate columns with commas", numbers[-1])
-            yield numbers[-1], columns
-        is_first = False
+        yield numbers[-1], columns
 
 
 def _lines(source: Source, numbers: list[int]) -> Iterator[str]:
@@ -61,12 +53,12 @@ def _lines(source: Source, numbers: list[int]) -> Iterator[str]:
             yield content + "\n"
 
 
-def write(graph: Graph, out: BinaryIO) -> None:
+def write(graph: Graph, out: BinaryIO, separator: str) -> None:
     """Write the edges by label under a row of column names, so that no row of labels is mistaken for one."""
     labels = text_labels(graph, _fits_a_cell, "write .npz")
     weights = [] if graph.edge_weights is None else number_texts(graph.edge_weights)
     text = io.TextIOWrapper(out, encoding="utf-8", newline="")
-    rows = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_MINIMAL)
+    rows = csv.writer(text, delimiter=separator, lineterminator="\n", quoting=csv.QUOTE_MINIMAL)
     rows.writerow(["source", "target", "weight"] if weights else ["source", "target"])
     for position, (u, v) in enumerate(graph.edges.tolist()):
         rows.writerow([labels[u], labels[v], weights[position]] if weights else [labels[u], labels[v]])
@@ -75,15 +67,24 @@ def write(graph: Graph, out: BinaryIO) -> None:
 
 
 def _fits_a_cell(label: str) -> bool:
-    """Whether the label can be read back: no line break or semicolon, no blank at its ends, no comment sign first."""
-    return label == label.strip() and label.isprintable() and label[:1] not in ("", "#", "%") and ";" not in label
+    """Whether the label can be read back: no line break, no blank at its ends, no comment sign first."""
+    return label == label.strip() and label.isprintable() and label[:1] not in ("", "#", "%")
 
 
-FORMAT = Format(
+CSV = Format(
     "csv",
     (".csv",),
-    "rows 'u,v[,weight]' with quoted labels where needed, under an optional row source,target,weight",
-    read,
-    write,
+    "rows 'u,v[,weight]' with quoted labels where needed, under an optional row of names such as source,target,weight;"
+    " also with semicolons, and with the row numbers of pandas",
+    partial(read, preferred=","),
+    partial(write, separator=","),
+    frozenset({"edge_weights", "labels"}),
+)
+TSV = Format(
+    "tsv",
+    (".tsv",),
+    "the same, separated by tabs",
+    partial(read, preferred="\t"),
+    partial(write, separator="\t"),
     frozenset({"edge_weights", "labels"}),
 )

@@ -1,8 +1,4 @@
-"""GraphML: node ids become labels, data named `weight` becomes weights, and direction is ignored.
-
-The file is parsed as a stream. A document type declaration is refused, because entities declared there can expand to
-any size.
-"""
+"""GraphML: node ids become labels, data named `weight` becomes weights, and direction is ignored."""
 
 import math
 from dataclasses import replace
@@ -13,15 +9,13 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 from numpy.typing import NDArray
 
-from diffuco.foundation.errors import InputError
 from diffuco.graphs.formats.base import EdgeRows, Format, as_integers, build_graph, unless_all_one
 from diffuco.graphs.formats.numbers import NUMBER
 from diffuco.graphs.formats.output import number_texts, text_labels, write_line
-from diffuco.graphs.formats.source import CHUNK_BYTES, Source, quoted
+from diffuco.graphs.formats.source import Source, quoted
+from diffuco.graphs.formats.xml_stream import parse_xml
 from diffuco.graphs.graph import Graph
 
-MAX_XML_BYTES = 2**30
-"""Largest file, because elements take several times their size in memory while the graph is collected."""
 _MAX_TEXT = 1000
 """Longest text that is kept; weights are short, and longer text must not fill the memory."""
 
@@ -29,21 +23,7 @@ _MAX_TEXT = 1000
 def read(source: Source) -> list[Graph]:
     """All graphs of a GraphML file."""
     reader = _Reader(source)
-    try:
-        for position, chunk in enumerate(source.chunks()):
-            if position * CHUNK_BYTES > MAX_XML_BYTES:
-                raise source.error(f"more than {MAX_XML_BYTES // 2**30} GiB of XML; write the graph in another format")
-            reader.parser.Parse(chunk, False)
-        reader.parser.Parse(b"", True)
-    except expat.ExpatError as error:
-        reason = expat.ErrorString(error.code)
-        raise source.error(
-            f"not well-formed XML ({reason}); correct the file or {source.choose_format}", error.lineno
-        ) from error
-    except (LookupError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise source.error(f"the XML cannot be decoded ({error}); convert the file to UTF-8") from error
+    parse_xml(source, reader.parser)
     if not reader.graphs:
         raise source.error("no <graph> element; check that this is GraphML")
     if len(reader.graphs) == 1:
@@ -74,7 +54,6 @@ class _Reader:
         self.source = source
         self.graphs: list[Graph] = []
         self.parser = expat.ParserCreate(namespace_separator="}")
-        self.parser.StartDoctypeDeclHandler = self._refuse_doctype
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
         self.parser.CharacterDataHandler = self._characters
@@ -120,9 +99,8 @@ class _Reader:
         label = self._attribute("node", attributes, "id")
         if label in self.nodes:
             raise self._error(f"node {quoted(label)} appears a second time; keep one")
-        if len(self.nodes) >= self.source.max_nodes:
-            raise self._error(f"more than {self.source.max_nodes} nodes; give a smaller graph")
         self.nodes[label] = len(self.nodes)
+        self.source.check_num_nodes(len(self.nodes), self.parser.CurrentLineNumber)
         self.inside = "node"
 
     def _start_edge(self, attributes: dict[str, str]) -> None:
@@ -178,9 +156,6 @@ class _Reader:
         if name not in attributes:
             raise self._error(f"a <{element}> without {name}; add it")
         return attributes[name]
-
-    def _refuse_doctype(self, *_: object) -> None:
-        raise self._error("a <!DOCTYPE> declaration; remove it, GraphML needs none")
 
     def _error(self, problem: str) -> Exception:
         return self.source.error(problem, self.parser.CurrentLineNumber)

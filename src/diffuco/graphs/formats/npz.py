@@ -17,10 +17,14 @@ from diffuco.foundation.errors import InputError
 from diffuco.graphs.formats.base import EdgeRows, Format, build_graph, make_header, unless_all_one
 from diffuco.graphs.formats.directions import merge_directions
 from diffuco.graphs.formats.output import text_labels
-from diffuco.graphs.formats.source import MAX_BYTES, Source, quoted
+from diffuco.graphs.formats.source import Source, quoted
 from diffuco.graphs.graph import Graph
 
 Arrays = dict[str, NDArray[Any]]
+
+
+class _TooLargeError(Exception):
+    """The arrays take more memory than the file may ask for."""
 
 
 def read(source: Source) -> list[Graph]:
@@ -38,20 +42,22 @@ def read(source: Source) -> list[Graph]:
 
 
 def _read_arrays(source: Source, stream: IO[bytes]) -> Arrays:
+    arrays: Arrays = {}
+    limit, size = source.expansion_limit(stream), 0
     try:
         with zipfile.ZipFile(stream) as archive:
-            members = archive.infolist()
-            if sum(member.file_size for member in members) > MAX_BYTES:
-                raise source.error(f"arrays of more than {MAX_BYTES / 2**30:.3g} GiB; give a smaller file")
-            return {member.filename.removesuffix(".npy"): _read_array(archive, member) for member in members}
-    except InputError:
-        raise
+            for member in archive.infolist():
+                arrays[member.filename.removesuffix(".npy")] = array = _read_array(archive, member, limit - size)
+                size += array.size * _bytes_each(array.dtype)
+            return arrays
+    except _TooLargeError:
+        raise source.too_large(limit) from None
     except Exception as error:  # zipfile and the header parser raise almost any type on damaged bytes
         reason = " ".join(str(error).split())[:100]
         raise source.error(f"not a readable .npz archive ({reason}); write it again with numpy.savez") from error
 
 
-def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
+def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, limit: int) -> NDArray[Any]:
     with archive.open(member) as stream:
         version = npy.read_magic(stream)
         read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
@@ -61,8 +67,15 @@ def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[An
         size = math.prod(shape) * dtype.itemsize
         if min(shape, default=0) < 0 or size > member.file_size:
             raise ValueError(f"{member.filename} declares {size} bytes but has fewer")
+        if math.prod(shape) * _bytes_each(dtype) > limit:
+            raise _TooLargeError
         values = np.frombuffer(stream.read(size), dtype=dtype)
     return values.reshape(shape, order="F" if is_fortran else "C")
+
+
+def _bytes_each(dtype: np.dtype[Any]) -> int:
+    """Bytes of one entry once it is read: numbers are converted to eight bytes, however few the file gives them."""
+    return max(8, dtype.itemsize)
 
 
 def _own_graph(source: Source, arrays: Arrays) -> Graph:

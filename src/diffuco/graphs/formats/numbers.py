@@ -20,7 +20,6 @@ from diffuco.graphs.formats.source import Block, Source, quoted
 NUMBER = re.compile(rb"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.IGNORECASE)
 MAX_NUMBERS = 300_000_000
 """Enough for 100 million weighted edges; more would not fit in the memory of most machines."""
-_EMPTY_COLUMN = re.compile(rb",[ \t]*[,\r\n]|(^|\n)[ \t]*,")
 _NEWLINE, _SPACE = 10, 32
 _IS_SPACE = np.isin(np.arange(256), np.frombuffer(b" \t\n\v\f\r", dtype=np.uint8))
 
@@ -40,8 +39,10 @@ class LineKinds:
     """If given, every other line must begin with one of these characters as a word of its own, as in `e 1 2`."""
     keep_blank: bool = False
     """Whether an empty line counts as a line without numbers (METIS) or is skipped."""
-    commas: bool = False
-    """Whether commas separate numbers, as blanks do."""
+    separators: bytes = b""
+    """Characters that separate numbers, as blanks do."""
+    skipped_line: int = 0
+    """Number of a line that is left out; 0 for none."""
 
 
 @dataclass(frozen=True)
@@ -109,10 +110,11 @@ def edge_rows(
 
 def _parse_block(source: Source, block: Block, kinds: LineKinds) -> NumericLines:
     text = block.text
-    if kinds.commas and b"," in text:
-        if _EMPTY_COLUMN.search(text):
+    if any(mark in text for mark in kinds.separators):
+        mark = b"[" + re.escape(kinds.separators) + b"]"
+        if re.search(mark + rb"[ \t]*(?:" + mark + rb"|[\r\n])|(?:^|\n)[ \t]*" + mark, text):
             raise NotNumericError(f"{source.shown}: a column is empty; fill it")
-        text = text.replace(b",", b" ")
+        text = text.translate(bytes.maketrans(kinds.separators, b" " * len(kinds.separators)))
     characters = np.frombuffer(text, dtype=np.uint8).copy()
     ends = np.flatnonzero(characters == _NEWLINE)
     lines = np.arange(len(ends)) + block.first_line
@@ -125,6 +127,7 @@ def _parse_block(source: Source, block: Block, kinds: LineKinds) -> NumericLines
     tags[counts > 0] = characters[first_tokens]
 
     special = np.isin(tags, np.frombuffer(kinds.comments + kinds.headers, dtype=np.uint8))
+    special |= lines == kinds.skipped_line
     headers = []
     for index in np.flatnonzero(special):
         start = ends[index - 1] + 1 if index else 0

@@ -22,6 +22,9 @@ MAX_NODES = 50_000_000
 """A header with more nodes counts as damaged, so that a false number cannot fill the memory."""
 MAX_BYTES = 4 * 2**30
 """Largest decompressed input, so that a small file cannot fill the memory."""
+FREE_BYTES = 64 * 2**20
+MAX_EXPANSION = 100
+"""Beyond `FREE_BYTES`, data may be this many times as large as its compressed file; graphs rarely reach 20."""
 MAX_LINES = 100_000_000
 """Short lines take more memory as numbers than as text, so their number has a limit of its own."""
 MAX_LINE_BYTES = 256 * 2**20
@@ -48,6 +51,8 @@ class Source:
 
     max_nodes = MAX_NODES
     """Most nodes that a graph read from this input may have."""
+    too_many_nodes = "can be read; correct the number or give a smaller graph"
+    """What follows the limit in the message about it."""
     choose_format = "pass --format"
     """Remedy in messages about files that may be in another format."""
 
@@ -77,11 +82,17 @@ class Source:
         place = self.shown if line is None else f"{self.shown}:{line}"
         return InputError(f"{place}: {problem}")
 
+    def check_num_nodes(self, count: int, line: int | None = None) -> None:
+        """Refuse a graph with too many nodes."""
+        if count > self.max_nodes:
+            raise self.error(f"{count} nodes; at most {self.max_nodes} {self.too_many_nodes}", line)
+
     def chunks(self) -> Iterator[bytes]:
         """The decompressed bytes in pieces of a few MiB."""
         with self._open_raw() as raw:
             suffix = self._compression_of(raw)
-            yield from self._pieces(_decompressed(raw, suffix), suffix)
+            limit = MAX_BYTES if suffix is None else self.expansion_limit(raw)
+            yield from self._pieces(_decompressed(raw, suffix), suffix, limit)
 
     def blocks(self) -> Iterator[Block]:
         """The text in blocks of whole lines; zero bytes are refused as a sign of a binary file."""
@@ -114,6 +125,19 @@ class Source:
         raw.close()
         return _temporary_file(self.chunks())
 
+    def expansion_limit(self, compressed: IO[bytes]) -> int:
+        """The most bytes that a compressed file may expand to."""
+        size = compressed.seek(0, os.SEEK_END)
+        compressed.seek(0)
+        return min(MAX_BYTES, max(FREE_BYTES, MAX_EXPANSION * size))
+
+    def too_large(self, limit: int) -> InputError:
+        """The exception for more bytes than a limit."""
+        if limit == MAX_BYTES:
+            return self.error(f"more than {MAX_BYTES / 2**30:.3g} GiB of data; give a smaller file")
+        found = f"a small file with more than {limit // 2**20} MiB of data"
+        return self.error(f"{found}; if you trust it, unpack it, or save it without compression")
+
     def _joined_chunks(self) -> Iterator[bytes]:
         """Chunks that each contain a line break, so that a long line is not copied again with every chunk."""
         parts: list[bytes] = []
@@ -135,12 +159,13 @@ class Source:
         raw.seek(0)
         return next((suffix for suffix, magic in COMPRESSIONS.items() if magic.match(start)), None)
 
-    def _pieces(self, stream: IO[bytes], suffix: str | None) -> Iterator[bytes]:
+    def _pieces(self, stream: IO[bytes], suffix: str | None, limit: int | None = None) -> Iterator[bytes]:
+        limit = MAX_BYTES if limit is None else limit
         size = 0
         while chunk := self._next_chunk(stream, suffix):
             size += len(chunk)
-            if size > MAX_BYTES:
-                raise self.error(f"more than {MAX_BYTES / 2**30:.3g} GiB of data; give a smaller file")
+            if size > limit:
+                raise self.too_large(limit)
             yield chunk
 
     def _next_chunk(self, stream: IO[bytes], suffix: str | None, size: int = CHUNK_BYTES) -> bytes:
@@ -184,6 +209,7 @@ class Source:
 class TextSource(Source):
     """A text in memory with the name of a file; no file is opened, and nothing is decompressed."""
 
+    too_many_nodes = "are allowed here; give a smaller graph, or run `diffuco solve` on your own machine"
     choose_format = "choose the format"
 
     def __init__(self, text: str, name: str, *, max_nodes: int = MAX_NODES) -> None:

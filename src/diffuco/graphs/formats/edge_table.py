@@ -1,0 +1,198 @@
+"""Edge tables: rows `u v [weight]` of text with labels of any kind, under a row of column names or none.
+
+If all labels are whole numbers, they are kept as integers and the nodes are sorted by them. Otherwise labels are
+strings, and the nodes are in order of first appearance.
+"""
+
+import math
+from array import array
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diffuco.foundation.wording import counted
+from diffuco.graphs.formats.base import EdgeRows, as_integers, build_graph, check_finite, warn
+from diffuco.graphs.formats.column_names import are_own_names, edge_columns, stem
+from diffuco.graphs.formats.numbers import NUMBER, LineKinds, NotNumericError, NumericLines, read_numbers
+from diffuco.graphs.formats.source import Block, Source, quoted
+from diffuco.graphs.graph import Graph
+
+EXPECTED = "u v or u v weight, or a node alone"
+_LARGEST_EXACT = 2**53
+"""Beyond this number, the bulk reader would confuse neighbouring labels, because it works with doubles."""
+
+Record = tuple[int, list[str]]
+"""The number of a line and its columns."""
+
+
+class Names(NamedTuple):
+    """A row of column names."""
+
+    line: int
+    names: list[str]
+    chosen: list[int]
+    """Where the ends and the weight are."""
+
+
+def read_table(source: Source, records: Callable[[], Iterator[Record]], *, separators: bytes, has_names: bool) -> Graph:
+    """The graph of a table; `has_names` says that column names belong to the format, so that they are no surprise."""
+    names = _find_names(source, records, separators)
+    if names is not None and not (has_names and are_own_names(names.names)):
+        shown = quoted(",".join(names.names))
+        warn(source, f"line {names.line}, {shown}, is read as column names; move it down if it is an edge")
+    if names is None or names.chosen == list(range(len(names.names))):
+        kinds = LineKinds(separators=separators, skipped_line=0 if names is None else names.line)
+        try:
+            graph = _graph_of_numbers(source, read_numbers(source, kinds))
+        except NotNumericError:
+            graph = None
+        if graph is not None:
+            return graph
+    return graph_of_records(source, records() if names is None else _below(names, records()))
+
+
+def graph_of_records(source: Source, records: Iterable[Record]) -> Graph:
+    """The graph of rows of text."""
+    index: dict[str, int] = {}
+    ends, weights, lines = array("q"), array("d"), array("q")  # lists would take four times the memory
+    width = 0
+    for line, columns in records:
+        if "" in columns:
+            raise source.error("a column is empty; fill it", line)
+        nodes = [index.setdefault(label, len(index)) for label in columns[:2]]
+        if len(columns) == 1:
+            continue
+        width = width or len(columns)
+        if len(columns) != width or width > 3:
+            raise _column_error(source, len(columns), width, line)
+        ends.extend(nodes)
+        lines.append(line)
+        if width == 3:
+            weights.append(_weight(source, columns[2], line))
+    labels, order = _ordered_labels(list(index))
+    rows = EdgeRows(
+        order[np.array(ends).reshape(-1, 2)],
+        np.array(weights) if width == 3 else None,
+        np.array(lines),
+    )
+    return _labelled_graph(source, rows, labels)
+
+
+def decoded_lines(source: Source, block: Block) -> Iterator[tuple[int, str]]:
+    """Number and text of each line of a block that is neither empty nor a comment."""
+    try:
+        text = block.text.decode()
+    except UnicodeDecodeError as error:
+        line = block.first_line + block.text.count(b"\n", 0, error.start)
+        raise source.error("bytes that are not UTF-8; convert the file to UTF-8", line) from error
+    for line, content in enumerate(text.split("\n"), start=block.first_line):
+        stripped = content.strip()
+        if stripped and stripped[0] not in "#%":
+            yield line, content
+
+
+def _find_names(source: Source, records: Callable[[], Iterator[Record]], separators: bytes) -> Names | None:
+    """The column names if the first row has them.
+
+    It has them if the names are typical of columns and do not recur as labels; if it alone has no number for a weight;
+    or if it is the very first line and every other row is numbers.
+    """
+    rows = records()
+    first, second = next(rows, None), next(rows, None)
+    if first is None or len(first[1]) < 2 or _is_number(first[1][0]):
+        return None
+    line, names = first
+    chosen = edge_columns(names)
+    found = Names(line, names, list(range(len(names))) if chosen is None else chosen)
+    if (names[0] == "" and chosen is not None) or are_own_names(names):
+        return found
+    if second is None or len(second[1]) != len(names):
+        return None
+    if len(names) > 2 and not _is_number(names[2]) and _is_number(second[1][2]):
+        return found
+    if chosen is not None and not _recur(names, islice(records(), 1, None)):
+        return found
+    is_alone = line == 1 and not any(map(_is_number, names)) and all(map(_is_number, second[1]))
+    return found if is_alone and _is_numeric(source, LineKinds(separators=separators, skipped_line=1)) else None
+
+
+def _recur(names: list[str], records: Iterable[Record]) -> bool:
+    """Whether labels are called like the first two names, but for their number: `node1,node2` may be an edge."""
+    stems = {stem(name) for name in names[:2]}
+    return any(stem(label) in stems for _, columns in records for label in columns[:2])
+
+
+def _is_numeric(source: Source, kinds: LineKinds) -> bool:
+    try:
+        read_numbers(source, kinds)
+    except NotNumericError:
+        return False
+    return True
+
+
+def _is_number(text: str) -> bool:
+    return NUMBER.fullmatch(text.strip().encode()) is not None
+
+
+def _below(names: Names, records: Iterator[Record]) -> Iterator[Record]:
+    """The chosen columns of the rows below the names."""
+    for line, columns in islice(records, 1, None):
+        yield line, [columns[position] for position in names.chosen if position < len(columns)]
+
+
+def _graph_of_numbers(source: Source, table: NumericLines) -> Graph | None:
+    """The graph of a table that is all numbers; None if its labels are not all small whole numbers."""
+    is_edge = table.counts > 1
+    starts = np.cumsum(table.counts) - table.counts
+    width = int(table.counts[is_edge][0]) if is_edge.any() else 2
+    bad = np.flatnonzero((table.counts > 3) | (is_edge & (table.counts != width)))
+    if len(bad):
+        raise _column_error(source, int(table.counts[bad[0]]), width, int(table.lines[bad[0]]))
+    ends = np.stack([starts[is_edge], starts[is_edge] + 1], axis=1)
+    names = table.values[np.concatenate([ends.ravel(), starts[~is_edge]])]
+    with np.errstate(invalid="ignore"):
+        if not np.all((np.abs(names) < _LARGEST_EXACT) & (names == np.floor(names))):
+            return None
+    labels, nodes = np.unique(names.astype(np.int64), return_inverse=True)
+    weights = table.values[starts[is_edge] + 2] if width == 3 else None
+    lines = table.lines[is_edge]
+    if weights is not None:
+        check_finite(source, weights, lines)
+    rows = EdgeRows(nodes[: ends.size].reshape(-1, 2), weights, lines)
+    return _labelled_graph(source, rows, labels.tolist())
+
+
+def _column_error(source: Source, count: int, width: int, line: int) -> Exception:
+    """The error for a line with too many columns, or with a different number of columns than the lines before."""
+    if count > 3:
+        return source.error(f"{count} columns; expected {EXPECTED}, or names source and target above them", line)
+    return source.error(
+        f"{counted(count, 'column')}, but the edges before have {width}; give all edges a weight or none", line
+    )
+
+
+def _weight(source: Source, text: str, line: int) -> float:
+    if not _is_number(text):
+        raise source.error(f"weight {quoted(text)} is not a number; write {EXPECTED}", line)
+    weight = float(text)
+    if not math.isfinite(weight):
+        raise source.error(f"weight {weight}; write a finite number", line)
+    return weight
+
+
+def _ordered_labels(labels: list[str]) -> tuple[Sequence[Hashable], NDArray[np.int64]]:
+    """The labels in node order, and the node of each given label."""
+    numbers = as_integers(labels)
+    if numbers is None:
+        return labels, np.arange(len(labels))
+    node = {number: position for position, number in enumerate(sorted(numbers))}
+    return sorted(numbers), np.array([node[number] for number in numbers], dtype=np.int64)
+
+
+def _labelled_graph(source: Source, rows: EdgeRows, labels: Sequence[Hashable]) -> Graph:
+    source.check_num_nodes(len(labels))
+    plain = range(len(labels))
+    return build_graph(source, rows, len(labels), labels=plain if labels == list(plain) else labels)
