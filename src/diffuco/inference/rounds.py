@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from diffuco.graphs.batch import Batch, SparseBatch
-from diffuco.inference.decoding import adjacency_of, with_float64_degrees
+from diffuco.inference.decoding import with_float64_degrees
+from diffuco.ops.adjacency import CsrAdjacency
 from diffuco.ops.torch_decode import TIE
 from diffuco.ops.torch_wave_decode import Copies
 from diffuco.problems.base import CoverForm, Problem, QuadraticForm
@@ -45,7 +46,7 @@ def _better_quadratic(batch: SparseBatch, gains: Tensor, differs: Tensor) -> Ten
     nodes = differs.nonzero()[:, 0]
     numbers = torch.zeros_like(differs, dtype=torch.int64)
     numbers[nodes] = torch.arange(len(nodes), device=nodes.device)
-    owners, neighbors, _ = Copies(adjacency_of(batch, weighted=False), len(differs) // batch.num_rows).of(nodes)
+    owners, neighbors, _ = _copies(batch, len(differs) // batch.num_rows).of(nodes)
     within = differs[neighbors]
     parts = components(len(nodes), numbers[owners[within]], numbers[neighbors[within]])
     taken = torch.zeros_like(differs)
@@ -69,7 +70,7 @@ def _better_covers(batch: SparseBatch, form: CoverForm, old: Tensor, new: Tensor
     cover_gain = flat(form.penalty * uncovered_costs * (uncovered(new) - uncovered(old)))
     differs = flat(old != new)
     nodes = differs.nonzero()[:, 0]
-    owners, covered, _ = Copies(adjacency_of(batch, weighted=False), num_samples).of(nodes)
+    owners, covered, _ = _copies(batch, num_samples).of(nodes)
     owners, covered = torch.cat([owners, nodes]), torch.cat([covered, nodes])
     # Vertices are the nodes that may be covered and, after them, the nodes that differ.
     parts = components(2 * len(differs), covered, len(differs) + owners)
@@ -77,6 +78,11 @@ def _better_covers(batch: SparseBatch, form: CoverForm, old: Tensor, new: Tensor
     gains = torch.cat([torch.where(touched, cover_gain, 0.0), torch.where(differs, chosen_gain, 0.0)])
     taken = differs & (_sums(gains, parts)[parts[len(differs) :]] <= TIE)
     return taken.view(num_samples, -1).T
+
+
+def _copies(batch: SparseBatch, num_samples: int) -> Copies:
+    adjacency = CsrAdjacency(batch.row_starts, batch.sizes, batch.indptr, batch.indices, None)
+    return Copies(adjacency, num_samples)
 
 
 def components(num_vertices: int, first: Tensor, second: Tensor) -> Tensor:

@@ -38,7 +38,7 @@ def decode_quadratic(probs: Tensor, adjacency: CsrAdjacency, linear: Tensor, edg
         values[wave] = (fields_without[wave] + sums < -TIE).double()
         later = neighbors[ranks[neighbors] > ranks[owners]]
         waits_for.index_add_(0, later, torch.full_like(later, -1))
-        wave = later[waits_for[later] == 0].unique()
+        wave = later[waits_for[later] == 0].unique()  # type: ignore[no-untyped-call]
     return values.view(probs.shape[1], -1).T
 
 
@@ -100,7 +100,7 @@ def decode_cover(probs: Tensor, adjacency: CsrAdjacency, penalty: float, costs: 
         moved = moved[heads[moved] < ends[moved]]
         freed = torch.cat([members[passed], members[heads[moved]]])
         waits_for.index_add_(0, freed, torch.full_like(freed, -1))
-        wave = freed[waits_for[freed] == 0].unique()
+        wave = freed[waits_for[freed] == 0].unique()  # type: ignore[no-untyped-call]
     return values.view(num_samples, -1).T
 
 
