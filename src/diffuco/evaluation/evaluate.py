@@ -211,6 +211,6 @@ def _gap(
         gap=gap.mean,
         gap_standard_error=gap.standard_error,
         gap_of_best=float(best_errors.mean()),
-        gap_of_means=float((energies.mean() - optima.mean()) / abs(optima.mean())),
+        gap_of_means=float(metrics.relative_error([[energies.mean()]], [optima.mean()])[0]),
         parts=by_part,
     )
