@@ -128,6 +128,8 @@ def test_a_measurement_of_a_model_states_the_model_and_its_settings():
         "samples": 2,
         "steps": 4,
         "step_factor": 2,
+        "rounds": 0,
+        "evaluations": 4,
         "decode": "ce-st3",
         "seed": 7,
         "sweeps": 5,

@@ -534,3 +534,19 @@ def test_events_end_when_a_client_leaves_while_one_is_being_sent():
     response = EventResponse(events(), job, SimpleNamespace(abandon=abandoned.append))
     assert asyncio.run(serve()) == [True]
     assert abandoned == [job]
+
+
+def test_only_known_hosts_are_answered_where_they_are_given(models):
+    app = create_app(Limits(), models=[str(models["mis"])], device="cpu", hosts=("127.0.0.1", "localhost", "::1"))
+    with serving(app) as address, httpx.Client(base_url=address, timeout=60) as client:
+        assert client.get("/api/about").status_code == 200
+        for named in ("localhost:80", "LOCALHOST", "[::1]:9"):
+            assert client.get("/api/about", headers={"host": named}).status_code == 200
+        for named in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "["):
+            refused = client.get("/api/about", headers={"host": named})
+            assert refused.status_code == 421
+            assert "answers to 127.0.0.1, localhost, ::1 only" in refused.json()["error"]
+
+
+def test_no_other_page_may_frame_the_page(client):
+    assert "frame-ancestors 'none'" in client.get("/").headers["content-security-policy"]

@@ -120,7 +120,7 @@ def plot_curves(
     if vertical is not None:
         axes.axvline(vertical, color=GREY, linewidth=1, linestyle="--")
     if right is not None:
-        right.set_ylabel("seconds a graph", color=INK)
+        right.set_ylabel("seconds per graph", color=INK)
         right.set_ylim(bottom=0)
     axes.set_xlabel(x_label, color=INK)
     axes.set_ylabel(y_label, color=INK)

@@ -30,9 +30,9 @@ class Reported:
         """The system and its time limit.
 
         >>> Reported("Gurobi", "OR", 730.87, limit_s=60).label
-        'Gurobi, 60 s a graph'
+        'Gurobi, 60 s per graph'
         """
-        return self.method if self.limit_s is None else f"{self.method}, {self.limit_s} s a graph"
+        return self.method if self.limit_s is None else f"{self.method}, {self.limit_s} s per graph"
 
     @property
     def seconds_per_graph(self) -> float | None:
@@ -130,14 +130,14 @@ MAX_CUT_BA_LARGE = (
 RATIOS_BY_TIGHTNESS: dict[str, tuple[float, ...]] = {
     "DiffUCO": (1.0065, 1.0050, 1.0049, 1.0044, 1.0026, 1.0033, 1.0029, 1.0022, 1.0012, 1.0),
     "VAG-CO": (1.0104, 1.0093, 1.0094, 1.0070, 1.0054, 1.0058, 1.0052, 1.0044, 1.0016, 1.0),
-    "Gurobi, 0.5 s a graph": (1.0034, 1.0019, 1.0003, *(7 * (1.0,))),
+    "Gurobi, 0.5 s per graph": (1.0034, 1.0019, 1.0003, *(7 * (1.0,))),
     "EGN-Anneal": (1.0144,),
     "EGN": (1.0181,),
     "DB-Greedy": (1.0141,),
 }
 """Fig. 2 (left): AR* of minimum vertex covers by p = 0.25 ... 1 in ten steps; some are known at p = 0.25 alone."""
 
-RATIO_SECONDS = {"DiffUCO": 0.02, "VAG-CO": 0.20, "Gurobi, 0.5 s a graph": 0.5}
+RATIO_SECONDS = {"DiffUCO": 0.02, "VAG-CO": 0.20, "Gurobi, 0.5 s per graph": 0.5}
 """Seconds a graph in the same figure."""
 
 N_QUERY = {

@@ -71,7 +71,8 @@ def serve(
         max_seconds=max_seconds,
     )
     _leave_a_core()
-    app = create_app(limits, models=model or [], device=device)
+    # On this machine alone, a request that names another host comes from a page of another site.
+    app = create_app(limits, models=model or [], device=device, hosts=LOOPBACK if host in LOOPBACK else ())
     listener = _listen(host, port)
     shown = f"[{host}]" if ":" in host else host
     print_result(f"diffuco is at http://{shown}:{listener.getsockname()[1]} (stop with Ctrl+C)")

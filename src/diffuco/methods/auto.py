@@ -45,7 +45,7 @@ MODEL_PROBLEMS = (MaximumCut, MinimumDominatingSet)
 MODEL_NODES = 500
 """Smallest graphs on which they are."""
 MODEL_S = 0.01
-"""Most seconds a graph with which they are."""
+"""Most seconds per graph with which they are."""
 LEAST_LEFT = 0.25
 """Share of a time limit that the search gets, also after a solver that took longer than it was given."""
 PATIENCE = 2

@@ -19,7 +19,7 @@ class CliqueSearch(ExactMethod):
     """Stops when the largest clique is proven."""
 
     name = "clique-search"
-    summary = "exact: branch and bound for cliques, 60 s a graph unless told otherwise"
+    summary = "exact: branch and bound for cliques, 60 s per graph unless told otherwise"
 
     def solves(self, problem: Problem) -> bool:
         """Cliques."""

@@ -15,7 +15,7 @@ class Gurobi(ExactMethod):
     """Stops when the optimum is proven."""
 
     name = "gurobi"
-    summary = "exact: Gurobi, needs a licence; 60 s a graph unless told otherwise"
+    summary = "exact: Gurobi, needs a licence; 60 s per graph unless told otherwise"
 
     def missing(self) -> str | None:
         """gurobipy; whether the licence is large enough shows when solving."""

@@ -13,7 +13,7 @@ class Highs(ExactMethod):
     """Stops when the optimum is proven; it is deterministic, so the seed does not matter."""
 
     name = "highs"
-    summary = "exact: HiGHS of scipy, 60 s a graph unless told otherwise"
+    summary = "exact: HiGHS of scipy, 60 s per graph unless told otherwise"
 
     def prove(self, problem: Problem, graph: Graph, *, time_limit_s: float, seed: int = 0) -> ExactResult:
         """Branch and cut until the optimum is proven or the time is up.

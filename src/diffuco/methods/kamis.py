@@ -26,7 +26,7 @@ class Kamis(GraphByGraph):
     """ReduMIS for independent sets, and for vertex covers what they leave."""
 
     name = "kamis"
-    summary = "KaMIS: reductions and evolutionary search, 10 s a graph unless told otherwise"
+    summary = "KaMIS: reductions and evolutionary search, 10 s per graph unless told otherwise"
     time_limit = "stops"
 
     def solves(self, problem: Problem) -> bool:

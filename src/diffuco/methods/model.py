@@ -29,7 +29,7 @@ from diffuco.problems import Problem
 from diffuco.solution.result import Solution
 
 MANY_SAMPLES = (32, 8)
-"""Samples a graph, the first of these for which there is time; else one."""
+"""Samples per graph, the first of these for which there is time; else one."""
 STEP_FACTOR = 3
 """How many times each diffusion step is taken, but once for the first sample, which tells how long that takes."""
 SHARE_FOR_SAMPLES = 0.3

@@ -16,7 +16,7 @@ from diffuco.foundation.errors import InputError
 from diffuco.foundation.version import __version__
 from diffuco.graphs.batch.by_size import rows_per_batch
 from diffuco.web.events import DESCRIPTION, EventResponse, JobEvents, shown_states
-from diffuco.web.guards import BodyLimit, Envelope
+from diffuco.web.guards import BodyLimit, Envelope, KnownHosts
 from diffuco.web.limits import Limits, RefusalError, too_slow
 from diffuco.web.messages import (
     About,
@@ -37,8 +37,13 @@ from diffuco.web.service import ReadGraph, Service, shown_graph
 CONTENT_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
-def create_app(limits: Limits | None = None, *, models: Sequence[str] = (), device: str = "auto") -> FastAPI:
-    """The server as an ASGI application; `models` are paths of models to serve beside the shipped ones."""
+def create_app(
+    limits: Limits | None = None, *, models: Sequence[str] = (), device: str = "auto", hosts: Sequence[str] = ()
+) -> FastAPI:
+    """The server as an ASGI application; `models` are paths of models to serve beside the shipped ones.
+
+    Requests have to name one of `hosts`, if any are given.
+    """
     limits = limits or Limits()
     service, metrics = Service(limits, models, device), Metrics()
     queue = DeviceQueue(
@@ -64,6 +69,8 @@ def create_app(limits: Limits | None = None, *, models: Sequence[str] = (), devi
         openapi_url="/openapi.json",
     )
     app.add_middleware(BodyLimit, limits=limits)
+    if hosts:
+        app.add_middleware(KnownHosts, hosts=hosts)
     app.add_middleware(Envelope, metrics=metrics)
     _add_refusals(app)
     _add_pages(app)

@@ -1,9 +1,10 @@
 """What every request passes first: limits on the size and speed of its body, safe headers, and a counter."""
 
 import asyncio
-from collections.abc import MutableMapping
+from collections.abc import Collection, MutableMapping
 from typing import Any
 
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from diffuco.web.limits import Limits, RefusalError
@@ -13,7 +14,7 @@ HEADERS = [
     # The page needs nothing from other sites, so the browser must not load anything from them.
     (
         b"content-security-policy",
-        b"default-src 'self'; img-src 'self' data: blob:; base-uri 'none'; form-action 'none'",
+        b"default-src 'self'; img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     ),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -52,6 +53,26 @@ class BodyLimit:
             return message
 
         await self.app(scope, counted, send)
+
+
+class KnownHosts:
+    """Refuses requests that name another host: a page of another site could have its own name lead to this machine."""
+
+    def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
+        self.app, self.hosts = app, hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Compare the host without its port."""
+        if scope["type"] == "http":
+            named = dict(scope["headers"]).get(b"host", b"").decode("latin-1")
+            host = named.lower().rpartition("]")[0].lstrip("[") or named.lower().partition(":")[0]
+            if host not in self.hosts:
+                refusal = JSONResponse(
+                    {"error": f"this server answers to {', '.join(self.hosts)} only; use one of these names"}, 421
+                )
+                await refusal(scope, receive, send)
+                return
+        await self.app(scope, receive, send)
 
 
 class Envelope:
