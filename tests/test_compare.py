@@ -53,7 +53,7 @@ def test_the_model_is_refined_unless_it_is_the_plain_one():
 def test_chains_start_from_as_many_samples_as_there_is_time_for(monkeypatch, limit_s, drawn):
     method, counts, starts = ModelMethod("mis-rb-small"), [], []
 
-    def draw(self, problem, batch, count, seeds):
+    def draw(self, problem, batch, count, step_factor, seeds):
         counts.append(count)
         return torch.rand(batch.num_rows, count, generator=torch.Generator().manual_seed(count)).round()
 

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from diffuco.graphs.graph import Graph
 from diffuco.problems import get_problem
 from diffuco.training.config import TrainConfig
 from diffuco.training.examples import find_examples
+from diffuco.training.loop import learning_rate_at, temperature_at
 from diffuco.training.objectives import Imitation
 from diffuco.training.objectives.imitation import cross_entropy
 from diffuco.training.parts import choose_parts
@@ -131,7 +133,7 @@ def config_of(**changes):
     settings = {"num_steps": 4, "start_temperature": 0.1, "anneal_epochs": 40, "noise": "exponential"}
     small = {"num_layers": 2, "num_hidden": 16, "num_random_features": 2, "graphs_per_batch": 8, "num_train_graphs": 32}
     checks = {"num_validation_graphs": 8, "validate_every": 24, "checkpoint_every": 24, "learning_rate": 0.01}
-    return TrainConfig("mis", "rb-tiny", objective="imitation", **settings | small | checks | changes)
+    return TrainConfig("mis", "rb-tiny", **{"objective": "imitation"} | settings | small | checks | changes)
 
 
 def test_a_run_learns_from_what_annealing_finds_and_resumes(tmp_path):
@@ -144,6 +146,37 @@ def test_a_run_learns_from_what_annealing_finds_and_resumes(tmp_path):
     train(config, tmp_path / "parts", device="cpu", progress=False, resume=True)
     last = [(tmp_path / name / "last.safetensors").read_bytes()[-4000:] for name in ("whole", "parts")]
     assert last[0] == last[1]
+
+
+def test_a_run_imitates_first_and_then_minimises_its_objective(tmp_path):
+    config = config_of(objective="joint-bound", imitation_epochs=2, anneal_epochs=3, start_temperature=0.03)
+    each = config.steps_per_epoch
+    assert (config.imitation_steps, config.total_steps) == (2 * each, 5 * each)
+    train(config, tmp_path / "whole", device="cpu", progress=False)
+    lines = [json.loads(line) for line in (tmp_path / "whole" / "log.jsonl").read_text().splitlines()]
+    logged = {line["step"]: line for line in lines if line["kind"] == "train"}
+    assert all(("wrong" in line) == (step <= 2 * each) for step, line in logged.items())
+    assert all(("entropy_term" in line) == (step > 2 * each) for step, line in logged.items())
+    train(config, tmp_path / "parts", device="cpu", progress=False, max_minutes=0)
+    train(config, tmp_path / "parts", device="cpu", progress=False, resume=True)
+    last = [(tmp_path / name / "last.safetensors").read_bytes()[-4000:] for name in ("whole", "parts")]
+    assert last[0] == last[1]
+
+
+def test_both_schedules_begin_anew_after_imitation():
+    config = config_of(imitation_epochs=20, anneal_epochs=30, start_temperature=0.4, learning_rate_schedule="cosine")
+    alone = replace(config, imitation_epochs=0)
+    first = config.imitation_steps
+    assert first > 20
+    for step in (0, 1, 17, alone.total_steps - 1):
+        assert temperature_at(first + step, config) == temperature_at(step, alone)
+        assert learning_rate_at(first + step, config) == learning_rate_at(step, alone)
+    assert learning_rate_at(0, config) < learning_rate_at(first // 2, config) > learning_rate_at(first - 1, config)
+
+
+def test_a_negative_number_of_epochs_is_refused():
+    with pytest.raises(InputError, match="imitation_epochs is -1; give 0 or more"):
+        config_of(imitation_epochs=-1)
 
 
 def test_examples_are_the_best_chains_of_the_annealer():

@@ -184,7 +184,7 @@ def test_weights_that_a_problem_does_not_know_are_told(name, ignored):
     assert ignored_weights(problem, without_ignored_weights(problem, graph)) == ""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        check_weights(problem, [Graph.from_edges([(0, 1)]), graph])
+        check_weights(problem, [graph])
     assert [str(warning.message) for warning in caught] == (
         [f"graph: {name} ignores the {ignored} in it"] if ignored else []
     )

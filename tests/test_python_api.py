@@ -158,9 +158,16 @@ def test_negative_node_weights_are_refused_before_any_step(solver):
 def test_the_default_proves_and_options_of_models_ask_for_a_model(models):
     proven = diffuco.solve(CYCLE, "mis", device="cpu")
     assert (proven.objective, proven.optimal, proven.bound, proven.found_by) == (3, True, 3, "cp-sat")
-    for options in ({"samples": 2}, {"step_factor": 1}, {"decode": "ce-st"}, {"token_size": 2}, {"refine": 0}):
+    for options in (
+        {"samples": 2},
+        {"step_factor": 1},
+        {"decode": "ce-st"},
+        {"token_size": 2},
+        {"rounds": 1},
+        {"refine": 0},
+    ):
         sampled = diffuco.solve(CYCLE, "mis", device="cpu", **options)
-        assert (sampled.found_by, sampled.optimal) == ("mis-rb-small", False)
+        assert (sampled.found_by, sampled.optimal) == ("mis-sparse", False)
         assert sampled.reason.startswith("the closest of the ")
         assert len(sampled.energies) == options.get("samples", 8)
     mine = diffuco.solve(CYCLE, "mis", model=models["mis"], device="cpu")

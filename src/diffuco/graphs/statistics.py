@@ -11,7 +11,7 @@ from diffuco.graphs.graph import Graph
 
 @dataclass(frozen=True)
 class GraphStatistics:
-    """Size and density of graphs: smallest, mean and largest."""
+    """Size, density and degree of graphs: smallest, mean and largest."""
 
     count: int
     nodes: tuple[int, float, int]
@@ -19,6 +19,8 @@ class GraphStatistics:
     """Share of the possible edges that are present."""
     mean_degree: float
     """Mean number of neighbours over all nodes of all graphs."""
+    degrees: tuple[float, float, float]
+    """Mean number of neighbours of a graph's nodes."""
 
     def __str__(self) -> str:
         """The statistics in words.
@@ -41,11 +43,13 @@ def describe(graphs: Sequence[Graph]) -> GraphStatistics:
     """The statistics of at least one graph."""
     nodes = np.array([graph.num_nodes for graph in graphs])
     density = np.array([graph.density for graph in graphs])
+    degrees = np.array([2 * graph.num_edges / max(1, graph.num_nodes) for graph in graphs])
     return GraphStatistics(
         count=len(graphs),
         nodes=(int(nodes.min()), float(nodes.mean()), int(nodes.max())),
         density=(float(density.min()), float(density.mean()), float(density.max())),
         mean_degree=2 * sum(graph.num_edges for graph in graphs) / max(1, int(nodes.sum())),
+        degrees=(float(degrees.min()), float(degrees.mean()), float(degrees.max())),
     )
 
 

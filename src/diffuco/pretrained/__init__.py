@@ -29,7 +29,8 @@ FIND_BASELINES = "set DIFFUCO_MODELS to the folder `models` of the source"
 """What to do if there are none."""
 
 LIKE_FACTOR = 2.0
-"""Graphs are like a training set if size and density, multiplied, lie less than this factor outside its ranges."""
+"""Graphs are like a training set if size, density and degree, multiplied, lie less than this factor outside its
+ranges."""
 
 
 def list_models() -> list[dict[str, Any]]:
@@ -206,11 +207,13 @@ def _size(card: dict[str, Any]) -> float:
 
 
 def _distance(card: dict[str, Any], yours: GraphStatistics) -> tuple[float, float]:
-    """How far graphs lie outside the sizes and densities of the training graphs, then how far from their mean size."""
+    """How far graphs lie outside the sizes, densities and degrees of the training graphs, then how far from their mean.
+
+    Older cards do not tell the degrees.
+    """
     outside = 0.0
-    for value, (low, _, high) in (
-        (yours.nodes[1], card["graphs"]["nodes"]),
-        (yours.density[1], card["graphs"]["density"]),
-    ):
+    for name in ("nodes", "density", "degrees"):
+        value = getattr(yours, name)[1]
+        low, _, high = card["graphs"].get(name, (value, value, value))
         outside += abs(math.log(value / min(max(value, low), high)))
     return outside, abs(math.log(yours.nodes[1] / _size(card)))

@@ -75,6 +75,9 @@ class TrainConfig:
     """Name of the network."""
     objective: str = "joint-bound"
     """Name of what is minimised."""
+    imitation_epochs: int = 0
+    """Passes over the training graphs that first imitate annealed solutions; they have a learning rate schedule of
+    their own. Start the objective at a low temperature then, so that it keeps what was learned."""
 
     @property
     def steps_at_once(self) -> int:
@@ -87,14 +90,29 @@ class TrainConfig:
         return max(1, self.num_train_graphs // self.graphs_per_batch)
 
     @property
+    def imitation_steps(self) -> int:
+        """Optimiser steps that imitate, at the beginning of the run."""
+        return self.imitation_epochs * self.steps_per_epoch
+
+    @property
     def total_steps(self) -> int:
-        """Optimiser steps of the whole run; both schedules depend on the step and this number alone."""
-        return self.anneal_epochs * self.steps_per_epoch
+        """Optimiser steps of the whole run."""
+        return self.imitation_steps + self.anneal_epochs * self.steps_per_epoch
+
+    def share_done(self, step: int) -> tuple[int, int]:
+        """Steps taken before this one in its stage, and all steps of that stage; both schedules depend on these alone.
+
+        The stages are imitation, if there is any, and the objective.
+        """
+        imitated = self.imitation_steps
+        return (step, imitated) if step < imitated else (step - imitated, self.total_steps - imitated)
 
     def __post_init__(self) -> None:
         for name in ("num_steps", "anneal_epochs", "num_layers", "num_hidden", "graphs_per_batch", "samples_per_graph"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)}; give 1 or more")
+        if self.imitation_epochs < 0:
+            raise InputError(f"imitation_epochs is {self.imitation_epochs}; give 0 or more")
         if self.num_train_graphs < self.graphs_per_batch:
             raise InputError(
                 f"{counted(self.num_train_graphs, 'training graph')}, too few for a batch of {self.graphs_per_batch}; "

@@ -26,5 +26,6 @@ def find_examples(
         tell = partial(bar.advance, task)
         settings = Settings(seed=parts.config.seed, device=device, on_solved=tell)
         solutions = get_method("anneal").solve(parts.problem, graphs, settings)
-    best = [np.argsort(solution.energies, kind="stable")[: parts.objective.num_examples] for solution in solutions]
+    # A large graph has fewer chains than that, so some of its solutions count twice.
+    best = [np.resize(np.argsort(solution.energies, kind="stable"), parts.num_examples) for solution in solutions]
     return [solution.states[:, order] for solution, order in zip(solutions, best, strict=True)]

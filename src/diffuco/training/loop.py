@@ -25,19 +25,21 @@ from diffuco.training.validation import Validation
 
 
 def temperature_at(step: int, config: TrainConfig) -> float:
-    """Linear from the start temperature at step 0 to the end temperature at the last step."""
-    done = step / max(1, config.total_steps - 1)
+    """Linear from the start temperature at the objective's first step to the end temperature at its last."""
+    taken, length = config.share_done(step)
+    done = taken / max(1, length - 1)
     return config.start_temperature * (1 - done) + config.end_temperature * done
 
 
 def learning_rate_at(step: int, config: TrainConfig) -> float:
-    """Constant, or 2.5 % of warm-up and then a cosine from the peak down to a tenth of it."""
+    """Constant, or 2.5 % of warm-up and then a cosine from the peak down to a tenth of it, in each stage."""
     if config.learning_rate_schedule == "constant":
         return config.learning_rate
-    warm_up = max(1, round(0.025 * config.total_steps))
-    if step < warm_up:
-        return config.learning_rate * (step + 1) / warm_up
-    done = (step - warm_up) / max(1, config.total_steps - warm_up)
+    taken, length = config.share_done(step)
+    warm_up = max(1, round(0.025 * length))
+    if taken < warm_up:
+        return config.learning_rate * (taken + 1) / warm_up
+    done = (taken - warm_up) / max(1, length - warm_up)
     return config.learning_rate * (0.1 + 0.9 * 0.5 * (1 + math.cos(math.pi * done)))
 
 
@@ -71,7 +73,7 @@ def train(
         train_graphs = dataset.graphs("train", config.num_train_graphs, progress=show)
         validation_graphs = dataset.graphs("validation", config.num_validation_graphs, progress=show)
         data = TrainingGraphs(train_graphs, config.graphs_per_batch, config.seed, group)
-        if parts.objective.num_examples:
+        if parts.num_examples:
             data.add_examples(find_examples(parts, train_graphs, group.device, show=show))
         take_step = TrainStep(parts, data)
         validation = Validation(parts.problem, validation_graphs, config, group.device)

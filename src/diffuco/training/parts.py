@@ -17,7 +17,7 @@ from diffuco.model.networks import get_network
 from diffuco.pretrained import load_model
 from diffuco.problems import Problem, get_problem
 from diffuco.training.config import TrainConfig
-from diffuco.training.objectives import OBJECTIVES, Objective
+from diffuco.training.objectives import OBJECTIVES, Imitation, Objective
 
 AnyNetwork = str | type[Network] | Network
 AnyNoise = str | type[Noise] | Noise
@@ -37,6 +37,15 @@ class Parts:
     """On the CPU, with the parameters that the run begins with."""
     noise: Noise
     objective: Objective
+
+    def objective_at(self, step: int) -> Objective:
+        """What an optimiser step minimises."""
+        return Imitation() if step < self.config.imitation_steps else self.objective
+
+    @property
+    def num_examples(self) -> int:
+        """Solutions of every training graph that the run learns from."""
+        return max(self.objective_at(0).num_examples, self.objective.num_examples)
 
 
 def choose_parts(

@@ -33,7 +33,11 @@ class TrainStep:
         self.engine = pick_engine(config.engine, network, device)
         self.parameters = FlatParameters(network)
         self.group.follow_leader(self.parameters.vector)
-        self.denoiser = accelerate(network, self.parameters, self.engine, calls_at_once=parts.objective.calls_at_once)
+        # Imitation has its own, because the fused engine reserves memory for the calls of an objective.
+        self.denoiser, self.imitator = (
+            accelerate(network, self.parameters, self.engine, calls_at_once=objective.calls_at_once)
+            for objective in (parts.objective, parts.objective_at(0))
+        )
         rate, on_gpu = torch.tensor(config.learning_rate, device=device), device.type == "cuda"
         self.optimizer = torch.optim.RAdam([self.parameters.vector], lr=rate, foreach=False, capturable=on_gpu)
         # A recording stays on the device and in one process.
@@ -46,31 +50,35 @@ class TrainStep:
         schedules = torch.tensor([temperature, learning_rate])
         seed = step_seed(self.parts.config.seed, step)
         chosen, num_padded = self.data.chosen(step)
+        imitates = step < self.parts.config.imitation_steps
         if not self.captured:
             self.calls.generator.manual_seed(seed)
             batch = self.data.batch(chosen, num_padded)
             positions = torch.from_numpy(chosen).to(self.group.device)
-            return self._step(batch, positions, schedules.to(self.group.device))
-        outcome: Outcome = self.calls(num_padded, torch.from_numpy(chosen), schedules, seed=seed)
+            return self._step(imitates, batch, positions, schedules.to(self.group.device))
+        outcome: Outcome = self.calls((imitates, num_padded), torch.from_numpy(chosen), schedules, seed=seed)
         return outcome
 
-    def _resident_step(self, num_padded: int, chosen: Tensor, schedules: Tensor) -> Outcome:
+    def _resident_step(self, key: tuple[bool, int], chosen: Tensor, schedules: Tensor) -> Outcome:
+        imitates, num_padded = key
         assert self.data.resident is not None
-        return self._step(self.data.resident.select(chosen, num_padded), chosen, schedules)
+        return self._step(imitates, self.data.resident.select(chosen, num_padded), chosen, schedules)
 
-    def _step(self, batch: Batch, chosen: Tensor, schedules: Tensor) -> Outcome:
+    def _step(self, imitates: bool, batch: Batch, chosen: Tensor, schedules: Tensor) -> Outcome:
         parts, (temperature, learning_rate) = self.parts, schedules
         self.optimizer.param_groups[0]["lr"].copy_(learning_rate)
         self.parameters.gradient.zero_()
-        numbers = parts.objective.backward(
-            self.denoiser,
+        objective = parts.objective_at(0) if imitates else parts.objective
+        examples = self.data.examples_of(batch, chosen) if objective.num_examples else None
+        numbers = objective.backward(
+            self.imitator if imitates else self.denoiser,
             parts.problem,
             parts.noise,
             batch,
             temperature=temperature,
             random=self.data.random(self.calls.generator),
             num_graphs=parts.config.graphs_per_batch,
-            **({} if (examples := self.data.examples_of(batch, chosen)) is None else {"examples": examples}),
+            **({} if examples is None else {"examples": examples}),
         )
         self.group.add_up(self.parameters.gradient)
         norm = nn.utils.clip_grad_norm_([self.parameters.vector], parts.config.max_gradient_norm, foreach=False)
