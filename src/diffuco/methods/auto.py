@@ -38,8 +38,6 @@ SPARSE_NODES_PER_S = 2000
 """Nodes that each of those seconds is for."""
 SPARSE_DEGREE = 32
 """Mean degree up to which a graph is sparse."""
-WEIGHTED_CLIQUE_NODES = 200
-"""Cliques with node weights are not for our own search; CP-SAT has a constraint for every missing edge."""
 MODEL_PROBLEMS = (MaximumCut, MinimumDominatingSet)
 """Problems for which samples of a model are ahead of annealing, on a GPU and within `MODEL_S`."""
 MODEL_NODES = 500
@@ -162,7 +160,7 @@ def proof_limit(problem: Problem, graph: Graph, limit_s: float | None) -> float:
         return 0.0
     if limit_s is None:
         return min(SPARSE_EXACT_S, EXACT_S + graph.num_nodes / SPARSE_NODES_PER_S)
-    return limit_s / 2 if limit_s >= EXACT_S else 0.0
+    return limit_s / 2 if limit_s >= EXACT_S or counts_cliques(problem, graph) else 0.0
 
 
 def try_proof(problem: Problem, graph: Graph, seed: int, limit_s: float) -> Solution | None:
@@ -179,7 +177,7 @@ def try_proof(problem: Problem, graph: Graph, seed: int, limit_s: float) -> Solu
 def prover(problem: Problem, graph: Graph) -> ExactMethod | None:
     """The exact solver for a graph, if one is installed."""
     weighted = graph.node_weights is not None and problem.uses_node_weights
-    for method in EXACT if is_small(problem, graph) else (Highs(),):
+    for method in EXACT if is_small(problem, graph) else (CliqueSearch(), Highs()):
         if (
             method.solves(problem)
             and not method.missing()
@@ -190,13 +188,19 @@ def prover(problem: Problem, graph: Graph) -> ExactMethod | None:
 
 
 def is_sparse(problem: Problem, graph: Graph) -> bool:
-    """Whether a solver with presolve is worth a try on a graph that is not small."""
-    return 2 * graph.num_edges <= SPARSE_DEGREE * graph.num_nodes and graph.num_edges <= problem.proof_edges
+    """Whether an exact solver is worth a try on a graph that is not small; our own clique search always is."""
+    is_worth = counts_cliques(problem, graph) or (
+        not isinstance(problem, MaximumClique) and 2 * graph.num_edges <= SPARSE_DEGREE * graph.num_nodes
+    )
+    return is_worth and graph.num_edges <= problem.proof_edges
 
 
 def is_small(problem: Problem, graph: Graph) -> bool:
-    """Whether a proof can be expected to take about a second."""
-    limit = problem.proof_nodes
-    if isinstance(problem, MaximumClique) and graph.node_weights is not None:
-        limit = min(limit, WEIGHTED_CLIQUE_NODES)
-    return graph.num_nodes <= limit and graph.num_edges <= EXACT_EDGES
+    """Whether a general solver can be expected to prove an optimum in about a second."""
+    is_general = not counts_cliques(problem, graph)
+    return is_general and graph.num_nodes <= problem.proof_nodes and graph.num_edges <= EXACT_EDGES
+
+
+def counts_cliques(problem: Problem, graph: Graph) -> bool:
+    """Whether our own clique search takes the graph."""
+    return isinstance(problem, MaximumClique) and graph.node_weights is None
