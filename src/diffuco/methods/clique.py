@@ -16,10 +16,10 @@ from diffuco.methods.exact import ExactMethod, ExactResult
 from diffuco.ops.threads import on_all_threads
 from diffuco.problems import MaximumClique, Problem
 
-FIRST_WORK = 500_000
+FIRST_WORK = 2_000_000
 """Words of 64 bits that a search looks at in the first round: a few milliseconds."""
-MOST_WORK = 20_000_000
-"""The same in the longest rounds; each takes twice the work of the one before."""
+MOST_WORK = 40_000_000
+"""The same in the longest rounds, about a tenth of a second; each takes twice the work of the one before."""
 
 
 class CliqueSearch(ExactMethod):

@@ -1,11 +1,11 @@
 """Maximum cliques on the CPU: compiled branch and bound on sets of nodes as bits of 64-bit words.
 
-Nodes are taken in an order of least degree (degeneracy), so that each has few later neighbours. A small graph is searched
-as a whole, a large one as many small graphs: the later neighbours of one node after the other. A set of nodes in k
-colours holds no clique of more than k (Tomita and Seki 2003), so only nodes beyond the colours that are allowed are
-branched on; the sets of bits are those of San Segundo et al. (2011). A node beyond them is not branched on either if
-another node makes room for it in its colour (Tomita et al. 2010), or if unit propagation shows that it and some of the
-colours together hold fewer nodes of a clique than they are (Li and Quan 2010; San Segundo et al. 2015).
+Nodes are taken in an order of least degree (degeneracy), so that each has few later neighbours. A small graph is
+searched as a whole, a large one as many small graphs: the later neighbours of one node after the other. A set of nodes
+in k colours holds no clique of more than k (Tomita and Seki 2003), so only nodes beyond the colours that are allowed
+are branched on; the sets of bits are those of San Segundo et al. (2011). A node beyond them is not branched on either
+if another node makes room for it in its colour (Tomita et al. 2010), or if unit propagation shows that no clique has
+both the node and one of each of some colours (Li and Quan 2010).
 
 All state is in arrays: `advance` does a limited amount of work and goes on where it stopped.
 
@@ -25,10 +25,12 @@ Shorts = NDArray[np.int32]
 
 WHOLE_NODES = 4096
 """Largest graphs, after nodes of low degree are removed, that are searched as a whole: 2 MB of bits."""
-POSITION, DEPTH, SIZE, BASE, BEST, BOUND = range(6)
-"""Places in `Space.progress`: the node whose later neighbours are searched, the depth of the search or -1, the number of
-nodes searched, that of nodes outside them in the clique, the size of the best clique, and a bound on all cliques that
-are not searched yet."""
+MOST_LOOKS = 1_000_000
+"""Colours that are looked at to prune the branches of a depth: some milliseconds."""
+POSITION, DEPTH, SIZE, BASE, BEST, BOUND, LOOKS = range(7)
+"""Places in `Space.progress`: the node whose later neighbours are searched, the depth of the search or -1, the number
+of nodes searched, that of nodes outside them in the clique, the size of the best clique, a bound on all cliques that
+are not searched yet, and the colours looked at while branches are listed."""
 UNCOLORED, AVAILABLE, ALIVE, REST = range(4)
 """Rows of `Space.sets`: nodes without a colour, those of them that fit the colour at hand, neighbours of all nodes that
 are set, and nodes of a colour that are not accounted for."""
@@ -88,7 +90,7 @@ def make_space(order: Order, best: Ints) -> Space:
     bound = int(order.cores[-1]) + 1 if num_nodes else 0
     room = size + min(size * size, 2 * len(order.later))  # a branch at every depth for each neighbour of its node
     space = Space(
-        progress=np.array([num_nodes, -1, 0, 0, len(best), bound]),
+        progress=np.array([num_nodes, -1, 0, 0, len(best), bound, 0]),
         best=np.concatenate([best, np.zeros(size + 1, np.int64)]),
         members=np.zeros(size, np.int64),
         adjacent=np.zeros((size, words), np.uint64),
@@ -98,7 +100,7 @@ def make_space(order: Order, best: Ints) -> Space:
         numbers=np.zeros((7, size + 2), np.int64),
         branches=np.empty((2, room), np.int32),
     )
-    if whole:
+    if whole and size:
         load(order, space, np.arange(first, num_nodes, dtype=np.int32), 0)
     return space
 
@@ -199,7 +201,7 @@ def greedy_clique(order: Order) -> Ints:
 
 @compiled
 def advance(order: Order, space: Space, work: int) -> bool:
-    """Search until all is proven or more than about `work` words were looked at; whether all is proven."""
+    """Search until all is proven or about `work` words were looked at; whether all is proven."""
     progress = space.progress
     while True:
         if progress[DEPTH] >= 0:
@@ -256,7 +258,7 @@ def branch(space: Space, work: int) -> int:
         enough = progress[BEST] - base - depth
         if ends[depth] == UNLISTED:
             ends[depth] = list_branches(space, depth, enough, starts[depth])
-            work -= words * (enough + 8) * (1 + ends[depth] - starts[depth])
+            work -= 4 * progress[LOOKS] + 8 * words  # a few words tell that two nodes of a colour are left
         end = ends[depth] - 1
         if end < starts[depth] or space.branches[1, end] <= enough:
             depth -= 1
@@ -302,6 +304,7 @@ def list_branches(space: Space, depth: int, enough: int, first: int) -> int:
         uncolored[w] = space.candidates[depth, w]
     for c in range(enough):
         space.numbers[STATES, c] = FREE
+    space.progress[LOOKS] = enough
     color, end = 1, first
     while True:
         while start < words and not uncolored[start]:
@@ -322,7 +325,7 @@ def list_branches(space: Space, depth: int, enough: int, first: int) -> int:
                 available[w] &= ~lone
                 if color <= enough:
                     space.classes[color - 1, w] |= lone
-                elif enough > 0 and (is_recolored(space, node, enough, words) or contradicts(space, node, enough, words)):
+                elif is_pruned(space, node, enough, words):
                     continue
                 else:
                     space.branches[0, end], space.branches[1, end] = node, color
@@ -335,8 +338,17 @@ def list_branches(space: Space, depth: int, enough: int, first: int) -> int:
 
 
 @compiled
+def is_pruned(space: Space, node: int, num_colors: int, words: int) -> bool:
+    """Whether the coloured nodes and another one hold no larger clique than the colours allow."""
+    if num_colors <= 0 or space.progress[LOOKS] > MOST_LOOKS:
+        return False
+    return is_recolored(space, node, num_colors, words) or contradicts(space, node, num_colors, words)
+
+
+@compiled
 def is_recolored(space: Space, node: int, num_colors: int, words: int) -> bool:
     """Give a node a colour in which it has no neighbour, or one that can take another colour instead."""
+    space.progress[LOOKS] += num_colors
     for c in range(num_colors):
         if space.numbers[STATES, c] != FREE:
             continue
@@ -364,6 +376,7 @@ def is_recolored(space: Space, node: int, num_colors: int, words: int) -> bool:
 @compiled
 def color_without(space: Space, node: int, own: int, num_colors: int, words: int) -> int:
     """A free colour other than its own in which a node has no neighbour, or -1."""
+    space.progress[LOOKS] += num_colors
     for c in range(num_colors):
         if c != own and space.numbers[STATES, c] == FREE:
             word = ZERO
@@ -379,6 +392,7 @@ def contradicts(space: Space, node: int, num_colors: int, words: int) -> bool:
     """Whether a clique with a node cannot have a node of every free colour; the colours that say so are then taken."""
     numbers = space.numbers
     conflict, num_units = propagate(space, node, num_colors, words)
+    space.progress[LOOKS] += num_units * num_colors
     if conflict >= 0:
         numbers[STATES, conflict] = TAKEN
         blame(space, conflict, num_units, words)
@@ -394,9 +408,9 @@ def contradicts(space: Space, node: int, num_colors: int, words: int) -> bool:
 
 @compiled
 def propagate(space: Space, node: int, num_colors: int, words: int) -> tuple[int, int]:
-    """Set a node, then the last that is left of a colour, again and again; a colour without any, or -1, and their number.
+    """Set a node, then the last that is left of a colour, again and again, until a colour has none.
 
-    Only neighbours of all nodes that are set are left.
+    Only neighbours of all nodes that are set are left. Returns this colour, or -1, and the number of nodes set.
     """
     numbers, alive = space.numbers, space.sets[ALIVE]
     numbers[UNITS, 0] = node
@@ -466,4 +480,4 @@ def count_bits(word: np.uint64) -> int:
     word = word - ((word >> ONE) & PAIRS)
     word = (word & FOURS) + ((word >> TWO) & FOURS)
     word = (word + (word >> FOUR)) & EIGHTS
-    return np.int64((word * BYTES) >> TOP)
+    return int(np.int64((word * BYTES) >> TOP))

@@ -18,6 +18,8 @@ from diffuco.ops.numba_clique import ONE, ZERO, Bits, Ints, bit, lowest
 
 DELAYS = (1, 2, 15)
 """Cliques after which all penalties fall by one; with 1 there are no penalties."""
+STEP_WORK = 128
+"""Work of a step beside that for all nodes, in the units of `numba_clique.advance`."""
 SHIFT_1, SHIFT_2, SHIFT_3 = np.uint64(13), np.uint64(7), np.uint64(17)
 FITTING, SWAPPABLE, INSIDE, UNUSED, OLD = range(5)
 """Rows of `Walk.sets`: nodes that fit, nodes that miss one neighbour, the clique, nodes not used since the last clique
@@ -51,20 +53,20 @@ def make_walks(adjacent: Bits, seed: int) -> list[Walk]:
         for node in range(size):
             sets[FITTING, node >> 6] |= ONE << np.uint64(node & 63)
         random = np.random.default_rng((seed, delay)).integers(1, 2**63, 1, dtype=np.uint64)
-        numbers, counts = np.zeros((2, size), np.int64), np.array([delay, 0, 0, 0, 0])
-        walks.append(Walk(sets, *numbers, np.zeros(size, np.bool_), counts, random))
+        missing, penalties, counts = np.zeros(size, np.int64), np.zeros(size, np.int64), np.array([delay, 0, 0, 0, 0])
+        walks.append(Walk(sets, missing, penalties, np.zeros(size, np.bool_), counts, random))
     return walks
 
 
 @compiled
 def walk(adjacent: Bits, state: Walk, work: int) -> None:
-    """Search until about `work` words were looked at."""
+    """Search for about as long as `numba_clique.advance` does with this work."""
     sets, counts = state.sets, state.counts
     size, words = adjacent.shape
     while work > 0:
         node = choose(state, FITTING)
         if node >= 0:
-            join(adjacent, state, node)
+            work -= join(adjacent, state, node)
             for w in range(words):
                 sets[OLD, w] = sets[INSIDE, w]
             if counts[SIZE] > counts[BEST]:
@@ -78,10 +80,10 @@ def walk(adjacent: Bits, state: Walk, work: int) -> None:
                 left |= sets[OLD, w] & sets[INSIDE, w]
             if node >= 0 and left:
                 leave_others(adjacent, state, node)
-                join(adjacent, state, node)
+                work -= join(adjacent, state, node)
             else:
                 perturb(adjacent, state)
-        work -= size // 4 + 8 * words
+                work -= 4 * size
 
 
 @compiled
@@ -144,20 +146,21 @@ def leave_others(adjacent: Bits, state: Walk, node: int) -> None:
 
 
 @compiled
-def join(adjacent: Bits, state: Walk, node: int) -> None:
-    """Put a node that fits into the clique."""
+def join(adjacent: Bits, state: Walk, node: int) -> int:
+    """Put a node that fits into the clique; the work of it."""
     state.sets[INSIDE, node >> 6] |= bit(node)
     state.sets[UNUSED, node >> 6] &= ~bit(node)
     state.counts[SIZE] += 1
     state.counts[LAST] = node
-    change(adjacent, state, node, 1)
+    return STEP_WORK + len(adjacent) // 4 + 2 * change(adjacent, state, node, 1)
 
 
 @compiled
-def change(adjacent: Bits, state: Walk, node: int, step: int) -> None:
-    """Tell all that are not adjacent to a node that it joined or left the clique."""
+def change(adjacent: Bits, state: Walk, node: int, step: int) -> int:
+    """Tell all that are not adjacent to a node that it joined or left the clique; how many they are."""
     size, words = adjacent.shape
     sets = state.sets
+    num_told = 0
     for w in range(words):
         word = ~adjacent[node, w]
         if w == words - 1 and size & 63:
@@ -170,6 +173,7 @@ def change(adjacent: Bits, state: Walk, node: int, step: int) -> None:
                 continue
             missing = state.missing[other] + step
             state.missing[other] = missing
+            num_told += 1
             if missing == 0:
                 sets[FITTING, w] |= lone
                 sets[SWAPPABLE, w] &= ~lone
@@ -186,6 +190,7 @@ def change(adjacent: Bits, state: Walk, node: int, step: int) -> None:
         sets[FITTING, node >> 6] |= lone
     elif state.missing[node] == 1:
         sets[SWAPPABLE, node >> 6] |= lone
+    return num_told
 
 
 @compiled
@@ -196,4 +201,4 @@ def draw(state: Walk, num_values: int) -> int:
     word ^= word >> SHIFT_2
     word ^= word << SHIFT_3
     state.random[0] = word
-    return np.int64((word >> np.uint64(33)) % np.uint64(num_values))
+    return int(np.int64((word >> np.uint64(33)) % np.uint64(num_values)))
