@@ -25,6 +25,8 @@ Shorts = NDArray[np.int32]
 
 WHOLE_NODES = 4096
 """Largest graphs, after nodes of low degree are removed, that are searched as a whole: 2 MB of bits."""
+MOST_GREEDY_LOOKS = 20_000_000
+"""Neighbours that are looked at for the first clique: some hundredths of a second."""
 MOST_LOOKS = 1_000_000
 """Colours that are looked at to prune the branches of a depth: some milliseconds."""
 POSITION, DEPTH, SIZE, BASE, BEST, BOUND, LOOKS = range(7)
@@ -172,9 +174,9 @@ def greedy_clique(order: Order) -> Ints:
     """The largest of the cliques that begin at a node and take the first later neighbour that fits, again and again."""
     room = order.cores[-1] + 1 if len(order.cores) else 0
     best, clique, fit = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int32)
-    num_best = 0
+    num_best, looks = 0, 0
     for node in range(len(order.nodes) - 1, -1, -1):
-        if order.cores[node] < num_best:
+        if order.cores[node] < num_best or looks > MOST_GREEDY_LOOKS:
             break
         clique[0], size = node, 1
         num_fit = order.starts[node + 1] - order.starts[node]
@@ -183,6 +185,7 @@ def greedy_clique(order: Order) -> Ints:
         while num_fit and size + num_fit > num_best:
             clique[size] = fit[0]
             size += 1
+            looks += num_fit
             i, e, end, num_kept = 1, order.starts[fit[0]], order.starts[fit[0] + 1], 0
             while i < num_fit and e < end:
                 here, there = fit[i], order.later[e]
@@ -258,7 +261,7 @@ def branch(space: Space, work: int) -> int:
         enough = progress[BEST] - base - depth
         if ends[depth] == UNLISTED:
             ends[depth] = list_branches(space, depth, enough, starts[depth])
-            work -= 4 * progress[LOOKS] + 8 * words  # a few words tell that two nodes of a colour are left
+            work -= 4 * progress[LOOKS] + 3 * words * (max(enough, 0) + 4)  # a few words tell whether to go on
         end = ends[depth] - 1
         if end < starts[depth] or space.branches[1, end] <= enough:
             depth -= 1
@@ -304,7 +307,7 @@ def list_branches(space: Space, depth: int, enough: int, first: int) -> int:
         uncolored[w] = space.candidates[depth, w]
     for c in range(enough):
         space.numbers[STATES, c] = FREE
-    space.progress[LOOKS] = enough
+    space.progress[LOOKS] = 0
     color, end = 1, first
     while True:
         while start < words and not uncolored[start]:

@@ -18,15 +18,15 @@ from diffuco.ops.numba_clique import ONE, ZERO, Bits, Ints, bit, lowest
 
 DELAYS = (1, 2, 15)
 """Cliques after which all penalties fall by one; with 1 there are no penalties."""
-STEP_WORK = 128
-"""Work of a step beside that for all nodes, in the units of `numba_clique.advance`."""
+STEP_WORK = 60
+"""Work of a change beside that for the nodes that are told and chosen from, as `numba_clique.advance` counts it."""
 SHIFT_1, SHIFT_2, SHIFT_3 = np.uint64(13), np.uint64(7), np.uint64(17)
 FITTING, SWAPPABLE, INSIDE, UNUSED, OLD = range(5)
 """Rows of `Walk.sets`: nodes that fit, nodes that miss one neighbour, the clique, nodes not used since the last clique
 was left, the clique before the swaps."""
-DELAY, NUM_LEFT, SIZE, BEST, LAST = range(5)
+DELAY, NUM_LEFT, SIZE, BEST, LAST, WORK = range(6)
 """Places in `Walk.counts`: the delay, cliques left since penalties fell, the size of the clique, that of the best one,
-the node that joined last."""
+the node that joined last, the work done."""
 
 
 class Walk(NamedTuple):
@@ -39,7 +39,7 @@ class Walk(NamedTuple):
     penalties: Ints
     best: NDArray[np.bool_]
     counts: Ints
-    """[5]."""
+    """[6]."""
     random: Bits
 
 
@@ -53,7 +53,8 @@ def make_walks(adjacent: Bits, seed: int) -> list[Walk]:
         for node in range(size):
             sets[FITTING, node >> 6] |= ONE << np.uint64(node & 63)
         random = np.random.default_rng((seed, delay)).integers(1, 2**63, 1, dtype=np.uint64)
-        missing, penalties, counts = np.zeros(size, np.int64), np.zeros(size, np.int64), np.array([delay, 0, 0, 0, 0])
+        missing, penalties = np.zeros(size, np.int64), np.zeros(size, np.int64)
+        counts = np.array([delay, 0, 0, 0, 0, 0])
         walks.append(Walk(sets, missing, penalties, np.zeros(size, np.bool_), counts, random))
     return walks
 
@@ -63,10 +64,11 @@ def walk(adjacent: Bits, state: Walk, work: int) -> None:
     """Search for about as long as `numba_clique.advance` does with this work."""
     sets, counts = state.sets, state.counts
     size, words = adjacent.shape
-    while work > 0:
+    counts[WORK] = 0
+    while counts[WORK] < work:
         node = choose(state, FITTING)
         if node >= 0:
-            work -= join(adjacent, state, node)
+            join(adjacent, state, node)
             for w in range(words):
                 sets[OLD, w] = sets[INSIDE, w]
             if counts[SIZE] > counts[BEST]:
@@ -80,10 +82,9 @@ def walk(adjacent: Bits, state: Walk, work: int) -> None:
                 left |= sets[OLD, w] & sets[INSIDE, w]
             if node >= 0 and left:
                 leave_others(adjacent, state, node)
-                work -= join(adjacent, state, node)
+                join(adjacent, state, node)
             else:
                 perturb(adjacent, state)
-                work -= 4 * size
 
 
 @compiled
@@ -96,6 +97,7 @@ def choose(state: Walk, kind: int) -> int:
             node = (w << 6) + lowest(word)
             word &= word - ONE
             penalty = state.penalties[node]
+            state.counts[WORK] += 3
             if chosen < 0 or penalty < lowest_penalty:
                 chosen, lowest_penalty, num_ties = node, penalty, 1
             elif penalty == lowest_penalty:
@@ -146,21 +148,21 @@ def leave_others(adjacent: Bits, state: Walk, node: int) -> None:
 
 
 @compiled
-def join(adjacent: Bits, state: Walk, node: int) -> int:
-    """Put a node that fits into the clique; the work of it."""
+def join(adjacent: Bits, state: Walk, node: int) -> None:
+    """Put a node that fits into the clique."""
     state.sets[INSIDE, node >> 6] |= bit(node)
     state.sets[UNUSED, node >> 6] &= ~bit(node)
     state.counts[SIZE] += 1
     state.counts[LAST] = node
-    return STEP_WORK + len(adjacent) // 4 + 2 * change(adjacent, state, node, 1)
+    change(adjacent, state, node, 1)
 
 
 @compiled
-def change(adjacent: Bits, state: Walk, node: int, step: int) -> int:
-    """Tell all that are not adjacent to a node that it joined or left the clique; how many they are."""
+def change(adjacent: Bits, state: Walk, node: int, step: int) -> None:
+    """Tell all that are not adjacent to a node that it joined or left the clique."""
     size, words = adjacent.shape
     sets = state.sets
-    num_told = 0
+    state.counts[WORK] += STEP_WORK
     for w in range(words):
         word = ~adjacent[node, w]
         if w == words - 1 and size & 63:
@@ -173,7 +175,7 @@ def change(adjacent: Bits, state: Walk, node: int, step: int) -> int:
                 continue
             missing = state.missing[other] + step
             state.missing[other] = missing
-            num_told += 1
+            state.counts[WORK] += 2
             if missing == 0:
                 sets[FITTING, w] |= lone
                 sets[SWAPPABLE, w] &= ~lone
@@ -190,7 +192,6 @@ def change(adjacent: Bits, state: Walk, node: int, step: int) -> int:
         sets[FITTING, node >> 6] |= lone
     elif state.missing[node] == 1:
         sets[SWAPPABLE, node >> 6] |= lone
-    return num_told
 
 
 @compiled
