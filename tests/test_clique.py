@@ -13,6 +13,7 @@ from diffuco.methods import auto as automatic
 from diffuco.methods.clique import CliqueSearch
 from diffuco.methods.exact import ExactResult
 from diffuco.ops import numba_clique
+from diffuco.ops.numba_degeneracy import greedy_clique, order_nodes
 from diffuco.problems import get_problem
 
 CLIQUE = get_problem("max-clique")
@@ -102,8 +103,8 @@ def test_bounds_hold_wherever_a_search_stops(whole_nodes, monkeypatch):
     monkeypatch.setattr(numba_clique, "WHOLE_NODES", whole_nodes)
     graph = random_graph(80, 0.7, seed=3)
     best = clique_number(graph)
-    order = numba_clique.Order(*numba_clique.degeneracy_order(graph.csr.indptr, graph.csr.indices))
-    space = numba_clique.make_space(order, numba_clique.greedy_clique(order))
+    order = order_nodes(graph.csr.indptr, graph.csr.indices)
+    space = numba_clique.make_space(order, greedy_clique(order))
     num_stops = 0
     while not numba_clique.advance(order, space, 500):
         assert len(numba_clique.best_clique(space)) <= best

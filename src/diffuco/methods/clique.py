@@ -47,10 +47,11 @@ class CliqueSearch(ExactMethod):
         # Importing numba takes a third of a second.
         from diffuco.ops import numba_clique as exact
         from diffuco.ops import numba_clique_walk as local
+        from diffuco.ops.numba_degeneracy import greedy_clique, order_nodes
 
         started = time.perf_counter()
-        order = exact.Order(*exact.degeneracy_order(graph.csr.indptr, graph.csr.indices))
-        space = exact.make_space(order, exact.greedy_clique(order))
+        order = order_nodes(graph.csr.indptr, graph.csr.indices)
+        space = exact.make_space(order, greedy_clique(order))
         walks = local.make_walks(space.adjacent, seed) if exact.is_whole(space) else []
         is_done, work, num_rounds = False, FIRST_WORK, 0
         for walk in walks:

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diffuco.ops.compilation import compiled
-from diffuco.ops.numba_clique import ONE, ZERO, Bits, Ints, bit, lowest
+from diffuco.ops.numba_clique import ONE, ZERO, Bits, bit, lowest
+from diffuco.ops.numba_degeneracy import Ints
 
 DELAYS = (1, 2, 15)
 """Cliques after which all penalties fall by one; with 1 there are no penalties."""
