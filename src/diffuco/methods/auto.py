@@ -2,9 +2,10 @@
 
 What is best comes from measurements (docs/choosing.md). A small graph is given to an exact solver for about a second, a
 sparse one for some seconds: presolve often leaves nothing of it, and what the solver finds counts even without a proof.
-Graphs that remain are annealed from random states, which finds as much in the same time as samples of a model that are
-refined, or more; except for cuts and dominating sets of large graphs on a GPU with milliseconds to spend, for which
-samples of a model that was trained on such graphs are ahead.
+So does what our own clique search finds, which takes graphs of any size and density. Graphs that remain are annealed
+from random states, which finds as much in the same time as samples of a model that are refined, or more; except for
+cuts and dominating sets of large graphs on a GPU with milliseconds to spend, for which samples of a model that was
+trained on such graphs are ahead.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,8 +39,6 @@ SPARSE_NODES_PER_S = 2000
 """Nodes that each of those seconds is for."""
 SPARSE_DEGREE = 32
 """Mean degree up to which a graph is sparse."""
-WEIGHTED_CLIQUE_NODES = 200
-"""Cliques with node weights are not for our own search; CP-SAT has a constraint for every missing edge."""
 MODEL_PROBLEMS = (MaximumCut, MinimumDominatingSet)
 """Problems for which samples of a model are ahead of annealing, on a GPU and within `MODEL_S`."""
 MODEL_NODES = 500
@@ -162,6 +161,8 @@ def proof_limit(problem: Problem, graph: Graph, limit_s: float | None) -> float:
         return 0.0
     if limit_s is None:
         return min(SPARSE_EXACT_S, EXACT_S + graph.num_nodes / SPARSE_NODES_PER_S)
+    if counts_cliques(problem, graph):
+        return limit_s * (1 - LEAST_LEFT)  # it has a local search that is ahead of annealing
     return limit_s / 2 if limit_s >= EXACT_S else 0.0
 
 
@@ -179,7 +180,7 @@ def try_proof(problem: Problem, graph: Graph, seed: int, limit_s: float) -> Solu
 def prover(problem: Problem, graph: Graph) -> ExactMethod | None:
     """The exact solver for a graph, if one is installed."""
     weighted = graph.node_weights is not None and problem.uses_node_weights
-    for method in EXACT if is_small(problem, graph) else (Highs(),):
+    for method in EXACT if is_small(problem, graph) else (CliqueSearch(), Highs()):
         if (
             method.solves(problem)
             and not method.missing()
@@ -190,13 +191,19 @@ def prover(problem: Problem, graph: Graph) -> ExactMethod | None:
 
 
 def is_sparse(problem: Problem, graph: Graph) -> bool:
-    """Whether a solver with presolve is worth a try on a graph that is not small."""
-    return 2 * graph.num_edges <= SPARSE_DEGREE * graph.num_nodes and graph.num_edges <= problem.proof_edges
+    """Whether an exact solver is worth a try on a graph that is not small; our own clique search always is."""
+    is_worth = counts_cliques(problem, graph) or (
+        not isinstance(problem, MaximumClique) and 2 * graph.num_edges <= SPARSE_DEGREE * graph.num_nodes
+    )
+    return is_worth and graph.num_edges <= problem.proof_edges
 
 
 def is_small(problem: Problem, graph: Graph) -> bool:
-    """Whether a proof can be expected to take about a second."""
-    limit = problem.proof_nodes
-    if isinstance(problem, MaximumClique) and graph.node_weights is not None:
-        limit = min(limit, WEIGHTED_CLIQUE_NODES)
-    return graph.num_nodes <= limit and graph.num_edges <= EXACT_EDGES
+    """Whether a general solver can be expected to prove an optimum in about a second."""
+    is_general = not counts_cliques(problem, graph)
+    return is_general and graph.num_nodes <= problem.proof_nodes and graph.num_edges <= EXACT_EDGES
+
+
+def counts_cliques(problem: Problem, graph: Graph) -> bool:
+    """Whether our own clique search takes the graph."""
+    return isinstance(problem, MaximumClique) and graph.node_weights is None

@@ -1,25 +1,32 @@
-"""Maximum cliques by exact search: branch and bound with colourings as bounds, on sets of nodes as bits of integers.
+"""Maximum cliques: an exact search beside a local one, at any size.
 
-A set of nodes in k colours holds no clique of more than k, so only nodes whose colour could still lead beyond the best
-clique are branched on (Tomita and Seki 2003; the bits are San Segundo's, 2011). Sparse graphs of a few hundred nodes
-take milliseconds where CP-SAT, which needs a constraint per missing edge, takes a second.
+The exact search is branch and bound with colourings and contradictions between them as bounds (ops/numba_clique.py). A
+local search finds large cliques before it does, and fewer branches are left for a larger clique
+(ops/numba_clique_walk.py). Both work in rounds of a fixed amount of work, at the same time where there are two threads,
+and share the best clique after every round; so the result does not depend on their speed unless time runs out. A large
+sparse graph is searched node by node, which takes time and memory in proportion to its edges.
 """
 
 import time
-from typing import NamedTuple
 
 import numpy as np
 
 from diffuco.graphs.graph import Graph
 from diffuco.methods.exact import ExactMethod, ExactResult
+from diffuco.ops.threads import on_all_threads
 from diffuco.problems import MaximumClique, Problem
+
+FIRST_WORK = 2_000_000
+"""Words of 64 bits that a search looks at in the first round: a few milliseconds."""
+MOST_WORK = 40_000_000
+"""The same in the longest rounds, about a tenth of a second; each takes twice the work of the one before."""
 
 
 class CliqueSearch(ExactMethod):
-    """Stops when the largest clique is proven."""
+    """Stops when the largest clique is proven, or with the largest found and a bound."""
 
     name = "clique-search"
-    summary = "exact: branch and bound for cliques, 60 s per graph unless told otherwise"
+    summary = "exact: branch and bound for cliques beside local search, 60 s per graph unless told otherwise"
 
     def solves(self, problem: Problem) -> bool:
         """Cliques."""
@@ -37,76 +44,35 @@ class CliqueSearch(ExactMethod):
         >>> result.objective, result.proven, result.chosen.nonzero()[0].tolist()
         (3.0, True, [0, 1, 4])
         """
+        # Importing numba takes a third of a second.
+        from diffuco.ops import numba_clique as exact
+        from diffuco.ops import numba_clique_walk as local
+        from diffuco.ops.numba_degeneracy import greedy_clique, order_nodes
+
         started = time.perf_counter()
-        # Nodes of high degree get the low bits, which are coloured first.
-        nodes = np.argsort(-graph.degrees, kind="stable")
-        best, bound = _search(_adjacency(graph, nodes), started + time_limit_s)
+        order = order_nodes(graph.csr.indptr, graph.csr.indices)
+        space = exact.make_space(order, greedy_clique(order))
+        walks = local.make_walks(space.adjacent, seed) if exact.is_whole(space) else []
+        is_done, work, num_rounds = False, FIRST_WORK, 0
+        for walk in walks:
+            local.walk(space.adjacent, walk, work)
+            exact.adopt(space, walk.best)
+
+        def search_exactly() -> None:
+            nonlocal is_done
+            is_done = exact.advance(order, space, work)
+
+        def search_locally() -> None:
+            if walks and not is_done:
+                local.walk(space.adjacent, walks[num_rounds % len(walks)], work)
+
+        while not is_done and (num_rounds == 0 or time.perf_counter() < started + time_limit_s):
+            on_all_threads(lambda search: search(), [(search_exactly,), (search_locally,)])
+            if walks and not is_done:
+                exact.adopt(space, walks[num_rounds % len(walks)].best)
+            work, num_rounds = min(2 * work, MOST_WORK), num_rounds + 1
         chosen = np.zeros(graph.num_nodes, dtype=np.bool_)
-        chosen[nodes[best]] = True
+        chosen[order.nodes[exact.best_clique(space)]] = True
         objective = problem.check(graph, chosen).objective
-        return ExactResult(objective, float(bound), bound == len(best), chosen, time.perf_counter() - started)
-
-
-class _Branches(NamedTuple):
-    """Nodes that may join the clique at one depth, and those worth trying with their colours, the last one first."""
-
-    candidates: int
-    nodes: list[int]
-    colors: list[int]
-
-
-def _search(adjacent: list[int], deadline: float) -> tuple[list[int], int]:
-    """The largest clique found and an upper bound on all cliques, equal to its size unless time ran out."""
-    best: list[int] = []
-    clique: list[int] = []
-    stack = [_branches((1 << len(adjacent)) - 1, adjacent, 0)]
-    bound = max(stack[0].colors, default=0)
-    while stack:
-        candidates, nodes, colors = stack[-1]
-        if not nodes or len(clique) + colors[-1] <= len(best):
-            stack.pop()
-            if clique:
-                clique.pop()
-            continue
-        if len(stack) == 1:
-            bound = colors[-1]  # of this branch and all that are left, whose colours are no higher
-        if time.perf_counter() >= deadline:
-            return best, max(bound, len(best))
-        node = nodes.pop()
-        colors.pop()
-        stack[-1] = _Branches(candidates & ~(1 << node), nodes, colors)
-        clique.append(node)
-        if len(clique) > len(best):
-            best = clique.copy()
-        stack.append(_branches(candidates & adjacent[node], adjacent, len(best) - len(clique)))
-    return best, len(best)
-
-
-def _branches(candidates: int, adjacent: list[int], enough: int) -> _Branches:
-    """Colour the candidates greedily, one colour after the other, and keep those of a colour above `enough`."""
-    nodes: list[int] = []
-    colors: list[int] = []
-    uncolored, color = candidates, 0
-    while uncolored:
-        color += 1
-        available = uncolored
-        while available:
-            lowest = available & -available
-            node = lowest.bit_length() - 1
-            uncolored ^= lowest
-            available &= ~(adjacent[node] | lowest)
-            if color > enough:
-                nodes.append(node)
-                colors.append(color)
-    return _Branches(candidates, nodes, colors)
-
-
-def _adjacency(graph: Graph, nodes: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> list[int]:
-    """Neighbours of every node as the bits of an integer, after renumbering node `nodes[i]` to i."""
-    position = np.empty_like(nodes)
-    position[nodes] = np.arange(len(nodes))
-    adjacent = [0] * graph.num_nodes
-    for u, v in position[graph.edges].tolist():
-        adjacent[u] |= 1 << v
-        adjacent[v] |= 1 << u
-    return adjacent
+        bound = objective if is_done else max(objective, float(space.progress[exact.BOUND]))
+        return ExactResult(objective, bound, bound == objective, chosen, time.perf_counter() - started)

@@ -109,7 +109,8 @@ class Problem(ABC):
     proof_nodes: ClassVar[int] = 40
     """Largest graphs on which the method `auto` tries a proof: a little more than what mostly takes a second."""
     proof_edges: ClassVar[int] = 0
-    """Up to so many edges, `auto` gives a larger graph to HiGHS: its presolve often leaves nothing of a sparse one."""
+    """Up to this many edges, `auto` tries larger graphs: sparse ones with HiGHS, whose presolve often leaves nothing of
+    them, and cliques of any graph with our own search."""
     marked_ends: ClassVar[int] = 2
     """A picture draws those edges strong that have this many chosen ends."""
 
