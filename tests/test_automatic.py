@@ -155,7 +155,7 @@ def test_samples_are_for_large_graphs_like_those_of_a_model_a_gpu_and_millisecon
     assert "trained on other graphs" in brief[2][1]
     assert plan(problem, [], cuda, 0.001) == []
     (independent,) = plan(get_problem("mis"), [unlike], cuda, 0.001)
-    expected = f"for mis {searches[0].reason.removeprefix('with more than 10 ms a graph ')}"
+    expected = f"for mis {searches[0].reason.removeprefix('with more than 10 ms per graph ')}"
     assert independent == Search(None, expected)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from diffuco import ops
 from diffuco.graphs.batch import SparseBatch
 from diffuco.graphs.families import power_law_graph
 from diffuco.graphs.generate import ba_graph, er_graph
@@ -61,6 +62,25 @@ def test_cover_energies_are_decoded_as_in_the_loop(weighted, seed):
 def with_weights(graph, rng):
     edges, nodes = rng.integers(1, 9, graph.num_edges) / 4, rng.integers(1, 9, graph.num_nodes) / 4
     return Graph.from_edges(graph.edges, num_nodes=graph.num_nodes, edge_weights=edges, node_weights=nodes)
+
+
+@pytest.mark.parametrize("name", ["mis", "max-cut", "mds"])
+@pytest.mark.parametrize("at_once", [1, 2**24])
+def test_samples_are_decoded_in_parts_that_fit_the_memory(monkeypatch, name, at_once):
+    rng = np.random.default_rng(0)
+    batch = SparseBatch.from_graphs([ba_graph(200, 4, rng)])
+    probs = probabilities(batch.num_rows, rng)
+    expected = conditional_expectation(get_problem(name), batch, probs)
+    shapes = []
+    for function in ("decode_quadratic", "decode_cover"):
+        decode = getattr(torch_wave_decode, function)
+        monkeypatch.setattr(
+            torch_wave_decode, function, lambda p, *rest, decode=decode: shapes.append(p.shape[1]) or decode(p, *rest)
+        )
+    monkeypatch.setattr(torch_wave_decode, "ENTRIES_AT_ONCE", at_once)
+    monkeypatch.setattr(ops, "_waves_pay", lambda *_: True)
+    assert torch.equal(conditional_expectation(get_problem(name), batch, probs), expected)
+    assert shapes == ([1, 1, 1] if at_once == 1 else [3])
 
 
 @pytest.mark.gpu

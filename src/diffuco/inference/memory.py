@@ -11,6 +11,7 @@ import torch
 
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.graph import Graph
+from diffuco.ops.torch_wave_decode import BYTES_PER_ENTRY, ENTRIES_AT_ONCE
 
 ROWS_AT_ONCE = 2**21
 """Nodes times samples of one large graph that are denoised together; its samples are split to stay below."""
@@ -59,7 +60,11 @@ def requirement(
     samples_at_once = min(num_samples, most_at_once)
     activations = BYTES_PER_FEATURE[engine] * num_hidden * graph.num_nodes * samples_at_once
     states = BYTES_PER_STATE * graph.num_nodes * num_samples
-    return Requirement(samples_at_once, activations + states + BYTES_PER_EDGE * graph.num_edges)
+    decoding = 0
+    if engine == "fused":  # on a GPU, which decodes in waves once the samples are drawn
+        entries = 2 * graph.num_edges + graph.num_nodes
+        decoding = BYTES_PER_ENTRY * max(entries, min(num_samples * entries, ENTRIES_AT_ONCE))
+    return Requirement(samples_at_once, max(activations, decoding) + states + BYTES_PER_EDGE * graph.num_edges)
 
 
 def free_bytes(device: torch.device) -> int:

@@ -12,9 +12,8 @@ from torch import Tensor
 
 from diffuco.graphs.batch import Batch, SparseBatch
 from diffuco.inference.decoding import with_float64_degrees
-from diffuco.ops.adjacency import CsrAdjacency
+from diffuco.ops.adjacency import Copies, CsrAdjacency
 from diffuco.ops.torch_decode import TIE
-from diffuco.ops.torch_wave_decode import Copies
 from diffuco.problems.base import CoverForm, Problem, QuadraticForm
 
 

@@ -30,10 +30,10 @@ MAX_SWEEPS = 20_000
 
 
 class FlipAnnealing(Annealer):
-    """32 chains of 1,000 sweeps, or fewer of more; given a time limit, rounds of as many sweeps as fit."""
+    """32 chains of 1,000 sweeps, or fewer longer ones; given a time limit, rounds of as many sweeps as fit."""
 
     name = "anneal"
-    summary = "simulated annealing on CPU or GPU, 32 chains of 1,000 sweeps unless given a time limit"
+    summary = "simulated annealing on CPU or GPU, 32 chains of 1,000 sweeps, or fewer longer ones for large graphs"
     time_limit = "used"
 
     def num_columns(self, problem: Problem) -> int:

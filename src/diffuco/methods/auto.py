@@ -3,9 +3,8 @@
 What is best comes from measurements (docs/choosing.md). A small graph is given to an exact solver for about a second, a
 sparse one for some seconds: presolve often leaves nothing of it, and what the solver finds counts even without a proof.
 So does what our own clique search finds, which takes graphs of any size and density. Graphs that remain are annealed
-from random states, which finds as much in the same time as samples of a model that are refined, or more; except for
-cuts and dominating sets of large graphs on a GPU with milliseconds to spend, for which samples of a model that was
-trained on such graphs are ahead.
+from random states. In the same time that finds as much as refined samples of a model, or more, with one exception: on a
+GPU with milliseconds to spend, a model that was trained on such graphs is ahead for cuts and dominating sets.
 """
 
 from collections.abc import Iterator, Sequence
@@ -107,7 +106,7 @@ def plan(
     if device.type == "cpu":
         where = "on a CPU"
     elif time_limit_s is None or time_limit_s > MODEL_S:
-        where = f"with more than {1000 * MODEL_S:g} ms a graph"
+        where = f"with more than {1000 * MODEL_S:g} ms per graph"
     elif not isinstance(problem, MODEL_PROBLEMS):
         where = f"for {problem}"
     if where is not None:
@@ -157,7 +156,7 @@ def proof_limit(problem: Problem, graph: Graph, limit_s: float | None) -> float:
     """Seconds that a proof may take of those that a graph has; 0: none is tried."""
     if is_small(problem, graph):
         return EXACT_S if limit_s is None else min(EXACT_S, limit_s / 2)
-    if not is_sparse(problem, graph):
+    if not is_worth_a_try(problem, graph):
         return 0.0
     if limit_s is None:
         return min(SPARSE_EXACT_S, EXACT_S + graph.num_nodes / SPARSE_NODES_PER_S)
@@ -190,7 +189,7 @@ def prover(problem: Problem, graph: Graph) -> ExactMethod | None:
     return None
 
 
-def is_sparse(problem: Problem, graph: Graph) -> bool:
+def is_worth_a_try(problem: Problem, graph: Graph) -> bool:
     """Whether an exact solver is worth a try on a graph that is not small; our own clique search always is."""
     is_worth = counts_cliques(problem, graph) or (
         not isinstance(problem, MaximumClique) and 2 * graph.num_edges <= SPARSE_DEGREE * graph.num_nodes

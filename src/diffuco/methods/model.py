@@ -38,7 +38,7 @@ SHARE_FOR_SAMPLES = 0.3
 
 @dataclass(frozen=True)
 class ModelMethod(Method):
-    """A trained model: samples, refined. Given a time limit, 32 chains from samples and as many sweeps as fit."""
+    """A trained model: samples, refined. Given a time limit, chains from samples and as many sweeps as fit."""
 
     name = "diffuco"
     summary = "samples of a trained model, decoded and refined"

@@ -86,7 +86,9 @@ def decode_quadratic(
         decoded: Tensor = decode(probs, adjacency, linear, edge, pair, token_size)
         return decoded
     if isinstance(adjacency, CsrAdjacency) and not pair and _waves_pay(probs, token_size):
-        return torch_wave_decode.decode_quadratic(probs, adjacency, linear, edge)
+        return _in_parts(
+            probs, adjacency, lambda some: torch_wave_decode.decode_quadratic(some, adjacency, linear, edge)
+        )
     # Imported here: numba would double the time the package takes to import.
     from diffuco.ops import numba_decode
 
@@ -107,7 +109,7 @@ def decode_cover(
         decoded: Tensor = _tensor_decoder(probs.device).decode_cover(probs, adjacency, penalty, token_size, costs)
         return decoded
     if isinstance(adjacency, CsrAdjacency) and _waves_pay(probs, token_size):
-        return torch_wave_decode.decode_cover(probs, adjacency, penalty, costs)
+        return _in_parts(probs, adjacency, lambda some: torch_wave_decode.decode_cover(some, adjacency, penalty, costs))
     from diffuco.ops import numba_decode
 
     states = numba_decode.decode_cover(probs.cpu(), _csr(adjacency), penalty, token_size, costs and costs.cpu())
@@ -242,6 +244,13 @@ def _colors_pay(states: Tensor, adjacency: CsrAdjacency) -> bool:
         return True
     _log.debug("%d rows in %d colours: annealed on the CPU", len(states), num_colors)
     return False
+
+
+def _in_parts(probs: Tensor, adjacency: CsrAdjacency, decode: Callable[[Tensor], Tensor]) -> Tensor:
+    """Decode as many samples at a time as memory was planned for. [N, S] -> [N, S]."""
+    at_once = max(1, torch_wave_decode.ENTRIES_AT_ONCE // max(1, len(adjacency.indices) + len(probs)))
+    parts = probs.split(at_once, dim=1)  # type: ignore[no-untyped-call]
+    return torch.cat([decode(some) for some in parts], dim=1)
 
 
 def _waves_pay(probs: Tensor, token_size: int) -> bool:

@@ -108,3 +108,34 @@ class NeighborLists(NamedTuple):
     def select(self, graphs: Tensor, rows_per_graph: int) -> "NeighborLists":
         """The lists of the chosen graphs, for node tensors with `rows_per_graph` rows per graph."""
         return self._replace(graph_ids=self.graph_ids[graphs], rows_per_graph=rows_per_graph)
+
+
+class Copies:
+    """The neighbour lists of every sample's copy of the graphs."""
+
+    def __init__(self, adjacency: CsrAdjacency, num_samples: int) -> None:
+        self.adjacency, self.num_rows = adjacency, len(adjacency.indptr) - 1
+        self.lengths = adjacency.indptr.diff().repeat(num_samples)
+
+    def of(self, nodes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The ends of all edges of these nodes, and the edges' positions in the adjacency."""
+        row = nodes % self.num_rows
+        lengths = self.lengths[nodes]
+        edges = ranges(self.adjacency.indptr[row], lengths)
+        owners = nodes.repeat_interleave(lengths, output_size=len(edges))
+        return owners, self.adjacency.indices[edges] + (owners - owners % self.num_rows), edges
+
+    def positions(self, nodes: Tensor) -> Tensor:
+        """For all edges of these nodes, the position of their owner in the list of nodes."""
+        return torch.arange(len(nodes), device=nodes.device).repeat_interleave(self.lengths[nodes])
+
+
+def ranges(firsts: Tensor, lengths: Tensor) -> Tensor:
+    """Ranges of numbers, one after the other.
+
+    >>> ranges(torch.tensor([5, 0]), torch.tensor([2, 3])).tolist()
+    [5, 6, 0, 1, 2]
+    """
+    ends = lengths.cumsum(0)
+    shifts = (firsts - ends + lengths).repeat_interleave(lengths)
+    return shifts + torch.arange(len(shifts), device=firsts.device)

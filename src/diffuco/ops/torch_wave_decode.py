@@ -12,8 +12,13 @@ there are N * S nodes; the copy of row i in sample s is node s * N + i.
 import torch
 from torch import Tensor
 
-from diffuco.ops.adjacency import CoverCosts, CsrAdjacency
+from diffuco.ops.adjacency import Copies, CoverCosts, CsrAdjacency, ranges
 from diffuco.ops.torch_decode import SMALLEST_FREE, TIE, fixed_point_scale
+
+ENTRIES_AT_ONCE = 2**24
+"""Directed edges and nodes, times samples, that are decoded together; more samples are decoded in parts."""
+BYTES_PER_ENTRY = 100
+"""What decoding a cover holds of each at its peak: ten numbers of 64 bits, and what sorting needs."""
 
 
 def decode_quadratic(probs: Tensor, adjacency: CsrAdjacency, linear: Tensor, edge: float) -> Tensor:
@@ -58,22 +63,23 @@ def decode_cover(probs: Tensor, adjacency: CsrAdjacency, penalty: float, costs: 
     queues, members = queues[order], members[order]
     del order, owners, neighbors
     lengths = lists.lengths + 1
-    firsts = lengths.cumsum(0) - lengths
+    ends = lengths.cumsum(0)
+    firsts = ends - lengths
 
     # The chance that nobody later in the queue covers its owner: sums of logarithms as integers, hence exact.
     scale = fixed_point_scale(int(lengths.max()) if len(lengths) else 1)
     values = probs.T.double().reshape(-1)
     log_free = torch.round(scale * torch.clamp(1 - values, min=SMALLEST_FREE).log()).long()
     before = log_free[members].cumsum(0)  # sums may overflow, their differences do not
-    after = before[(firsts + lengths - 1)[queues]] - before
+    after = before[ends[queues] - 1] - before
     chances = torch.exp(after.double() / scale)
     if costs is not None:
         chances *= costs.uncovered.double().repeat(num_samples)[queues]
     own = torch.ones_like(values) if costs is None else costs.chosen.double().repeat(num_samples)
 
     # Where each node stands: its places in the queues of others and in its own.
+    # It stands in as many as its own queue has members, so both lists have the same bounds.
     places = members.argsort(stable=True)
-    place_firsts = firsts  # a node stands in as many queues as can be its own members
     covered = torch.zeros(len(everyone), dtype=torch.bool, device=probs.device)
     heads = firsts.clone()
     waits_for = lengths.clone()
@@ -81,7 +87,7 @@ def decode_cover(probs: Tensor, adjacency: CsrAdjacency, penalty: float, costs: 
     waits_for.index_add_(0, opened, torch.full_like(opened, -1))
     wave = (waits_for == 0).nonzero()[:, 0]
     while len(wave):
-        at = _ranges(place_firsts[wave], lengths[wave])
+        at = ranges(firsts[wave], lengths[wave])
         position = torch.arange(len(wave), device=wave.device).repeat_interleave(lengths[wave], output_size=len(at))
         here = places[at]
         queue = queues[here]
@@ -94,45 +100,13 @@ def decode_cover(probs: Tensor, adjacency: CsrAdjacency, penalty: float, costs: 
         settled = queue[live & chosen[position]]
         moved = queue[live & ~chosen[position]]
         covered[settled] = True
-        ends = firsts + lengths
-        passed = _ranges(heads[settled] + 1, ends[settled] - heads[settled] - 1)
+        passed = ranges(heads[settled] + 1, ends[settled] - heads[settled] - 1)
         heads[moved] += 1
         moved = moved[heads[moved] < ends[moved]]
         freed = torch.cat([members[passed], members[heads[moved]]])
         waits_for.index_add_(0, freed, torch.full_like(freed, -1))
         wave = freed[waits_for[freed] == 0].unique()  # type: ignore[no-untyped-call]
     return values.view(num_samples, -1).T
-
-
-class Copies:
-    """The neighbour lists of every sample's copy of the graphs."""
-
-    def __init__(self, adjacency: CsrAdjacency, num_samples: int) -> None:
-        self.adjacency, self.num_rows = adjacency, len(adjacency.indptr) - 1
-        self.lengths = adjacency.indptr.diff().repeat(num_samples)
-
-    def of(self, nodes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The ends of all edges of these nodes, and the edges' positions in the adjacency."""
-        row = nodes % self.num_rows
-        lengths = self.lengths[nodes]
-        edges = _ranges(self.adjacency.indptr[row], lengths)
-        owners = nodes.repeat_interleave(lengths, output_size=len(edges))
-        return owners, self.adjacency.indices[edges] + (owners - owners % self.num_rows), edges
-
-    def positions(self, nodes: Tensor) -> Tensor:
-        """For all edges of these nodes, the position of their owner in the list of nodes."""
-        return torch.arange(len(nodes), device=nodes.device).repeat_interleave(self.lengths[nodes])
-
-
-def _ranges(firsts: Tensor, lengths: Tensor) -> Tensor:
-    """Ranges of numbers, one after the other.
-
-    >>> _ranges(torch.tensor([5, 0]), torch.tensor([2, 3])).tolist()
-    [5, 6, 0, 1, 2]
-    """
-    ends = lengths.cumsum(0)
-    shifts = (firsts - ends + lengths).repeat_interleave(lengths)
-    return shifts + torch.arange(len(shifts), device=firsts.device)
 
 
 def _ranks(probs: Tensor) -> Tensor:

@@ -153,25 +153,27 @@ def _labels(found: Any) -> Sequence[Hashable]:
     return range(len(numbers)) if numbers == list(range(len(numbers))) else numbers
 
 
+ALL = frozenset({"edge_weights", "node_weights", "labels"})
+
 GML = Format(
     "gml",
     (".gml",),
     "GML: labels or ids, 'weight' of nodes and edges; direction is ignored",
     read_gml,
-    holds=frozenset({"edge_weights", "node_weights", "labels"}),
+    holds=ALL,
 )
 GEXF = Format(
     "gexf",
     (".gexf",),
     "GEXF of Gephi: labels or ids, 'weight' of nodes and edges; direction is ignored",
     read_gexf,
-    holds=frozenset({"edge_weights", "node_weights", "labels"}),
+    holds=ALL,
 )
 NODE_LINK = Format(
     "node-link",
     (".json",),
     "JSON of networkx.node_link_data and D3: lists 'nodes' with id and 'links' (or 'edges') with source and target",
     read_node_link,
-    holds=frozenset({"edge_weights", "node_weights", "labels"}),
+    holds=ALL,
 )
 GRAPH6 = Format("graph6", (".g6", ".s6"), "graph6 and sparse6 of nauty, one graph per line", read_graph6)
