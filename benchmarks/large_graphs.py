@@ -38,7 +38,7 @@ FAMILIES = {
     "preferential": lambda n, rng: ba_graph(n, 4, rng),
 }
 """Mean degree about 8, and 5 where every node has the same."""
-RIVALS = ("anneal", "bifurcation")
+METHODS = ("auto", "anneal", "bifurcation")
 PASSES = ({"samples": 1, "step_factor": 1}, {"samples": 4, "step_factor": 3})
 
 
@@ -57,8 +57,8 @@ def main() -> None:
                 for found in measured(graph, problem, arguments):
                     records.append(about | {"problem": problem} | found)
                     print(*(f"{key} {value}" for key, value in records[-1].items()), sep=", ", flush=True)
+                write_record(arguments, device, tests, limits, records)  # a run that is cut off keeps what it has
     Console().print(table(records, hardware(device)))
-    write_record(arguments, device, tests, limits, records)
 
 
 def measured(graph: Graph, problem: str, arguments: argparse.Namespace) -> Iterator[Record]:
@@ -76,7 +76,7 @@ def measured(graph: Graph, problem: str, arguments: argparse.Namespace) -> Itera
             settings = {"model": model, "time_limit_s": limit_s}
             yield {"method": f"{model}, annealed", "limit_s": limit_s} | solved(graph, problem, arguments, settings)
     yield {"method": "greedy"} | solved(graph, problem, arguments, {"method": "greedy"})
-    for name in (*RIVALS, *arguments.methods):
+    for name in arguments.methods:
         if not get_method(name).solves(get_problem(problem)):
             continue
         diffuco.solve(graph, problem, method=name, time_limit_s=shortest, device=arguments.device, seed=99)
@@ -87,14 +87,16 @@ def measured(graph: Graph, problem: str, arguments: argparse.Namespace) -> Itera
 
 def solved(graph: Graph, problem: str, arguments: argparse.Namespace, settings: Record) -> Record:
     """Means over the seeds."""
-    objectives, seconds = [], []
+    objectives, seconds, finders = [], [], []
     for seed in range(arguments.seeds):
         started = time.perf_counter()
         solution = diffuco.solve(graph, problem, device=arguments.device, seed=seed, **settings)
         seconds.append(time.perf_counter() - started)
         assert solution.feasible
         objectives.append(solution.objective)
-    return {"objective": statistics.mean(objectives), "seconds": round(statistics.mean(seconds), 3)}
+        finders.append(solution.found_by)
+    means = {"objective": statistics.mean(objectives), "seconds": round(statistics.mean(seconds), 3)}
+    return means | {"objectives": objectives, "found_by": finders}
 
 
 def table(records: list[Record], title: str) -> Table:
@@ -114,9 +116,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--families", nargs="+", choices=FAMILIES, default=list(FAMILIES))
     parser.add_argument("--nodes", nargs="+", type=int, default=[10_000])
     parser.add_argument("--problems", nargs="+", default=["mis", "max-cut", "mds"])
-    parser.add_argument("--models", nargs="+", default=["max-cut-ba-small-24", "mds-ba-small-24"])
-    parser.add_argument("--rounds", nargs="*", type=int, default=[10, 100])
-    parser.add_argument("--methods", nargs="+", default=[], help="further methods beside the rivals")
+    parser.add_argument("--models", nargs="*", default=["mis-sparse-12", "max-cut-sparse-12", "mds-sparse-12"])
+    parser.add_argument("--rounds", nargs="*", type=int, default=[])
+    parser.add_argument("--methods", nargs="+", default=METHODS)
     parser.add_argument("--limits", nargs="+", type=float, default=[1.0, 4.0])
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--device", default="auto")

@@ -12,7 +12,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from diffuco.graphs.batch import Batch
+from diffuco.graphs.batch import Batch, SparseBatch
 from diffuco.inference.refinement import Schedule, anneal, schedule_for
 from diffuco.methods.annealer import Annealer, best_of_rounds
 from diffuco.methods.base import Deadline
@@ -20,9 +20,9 @@ from diffuco.problems import Problem
 
 NUM_CHAINS = 32
 MIN_CHAINS = 4
-MAX_ROWS = {"cpu": 2**13, "cuda": 2**22}
-"""Nodes times chains of one graph. A larger graph gets fewer chains with more sweeps each, which on a CPU finds more
-from 1,000 nodes on (docs/log.md)."""
+MAX_ROWS = {"cpu": 2**13, "cuda": 2**20}
+"""Nodes times chains of one graph. A larger graph gets fewer chains with more sweeps each, which finds more: on a CPU
+from 1,000 nodes on, on a GPU where more chains would make a sweep slower (docs/log.md)."""
 FIRST_SWEEPS = 20
 """Of the round from which the speed is known."""
 MAX_SWEEPS = 20_000
@@ -43,22 +43,31 @@ class FlipAnnealing(Annealer):
     def anneal(self, problem: Problem, batch: Batch, generator: torch.Generator, deadline: Deadline) -> Tensor:
         """The best state of each chain, starting from coin flips. [N, S]."""
         suited = schedule_for(problem, batch.largest)
-        shape = (batch.num_rows, num_chains(batch, deadline))
+        shape = (batch.num_rows, num_chains(problem, batch, deadline))
 
         def flip_coins() -> Tensor:
             return torch.randint(2, shape, generator=generator, device=batch.device).float()
 
         if deadline.limit_s is None:
-            longer = replace(suited, num_sweeps=suited.num_sweeps * NUM_CHAINS // shape[1])
-            return _round(problem, batch, flip_coins(), longer, generator)
+            return anneal_once(problem, batch, flip_coins(), suited, generator)
         return anneal_until(deadline, problem, batch, flip_coins, suited.temperature, generator)
 
 
-def num_chains(batch: Batch, deadline: Deadline) -> int:
+def num_chains(problem: Problem, batch: Batch, deadline: Deadline) -> int:
     """Chains per graph. Only where a clock decides, the number of cores may: other answers are the same everywhere."""
-    on_cpu = batch.device.type == "cpu"
-    fewest = torch.get_num_threads() if on_cpu and deadline.limit_s is not None else MIN_CHAINS
-    return min(NUM_CHAINS, max(fewest, MAX_ROWS["cpu" if on_cpu else "cuda"] // max(1, batch.largest)))
+    on_gpu = batch.device.type != "cpu" and (problem.is_quadratic or not isinstance(batch, SparseBatch))
+    fewest = 1 if on_gpu else torch.get_num_threads()
+    if deadline.limit_s is None:
+        fewest = MIN_CHAINS
+    return min(NUM_CHAINS, max(fewest, MAX_ROWS["cuda" if on_gpu else "cpu"] // max(1, batch.largest)))
+
+
+def anneal_once(
+    problem: Problem, batch: Batch, states: Tensor, schedule: Schedule, generator: torch.Generator
+) -> Tensor:
+    """The best states of one round without a clock: the fewer chains, the more sweeps. [N, S] -> [N, S]."""
+    longer = replace(schedule, num_sweeps=schedule.num_sweeps * NUM_CHAINS // states.shape[1])
+    return _round(problem, batch, states, longer, generator)
 
 
 def anneal_until(

@@ -6,6 +6,7 @@ Legend: B graphs, N rows, S states per graph.
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -54,28 +55,27 @@ class Annealer(Method):
             generator = torch.Generator(device).manual_seed(seed + number)
             batch = unit_batch(problem, chosen, device)
             annealed = self.anneal(problem, batch, generator, deadline)
-            finish(device)
-            sampled_s = deadline.elapsed_s
-            states = conditional_expectation(problem, batch, annealed)
-            finish(device)
-            seconds = {"load": 0.0, "sample": sampled_s, "decode": deadline.elapsed_s - sampled_s}
-            share = {stage: value / len(chosen) for stage, value in seconds.items()}
-            found = best_solutions(
-                problem,
-                chosen,
-                batch,
-                states,
-                found_by=self.found_by,
-                reason=self.reason,
-                seed=seed,
-                seconds=share,
-            )
+            told = {"found_by": self.found_by, "reason": self.reason, "seed": seed}
+            found = decoded(problem, chosen, batch, annealed, deadline, **told)
             settings.tell(len(chosen))
-            return list(found)
+            return found
 
         max_rows = ROWS_PER_BATCH.get(device.type, ROWS_PER_BATCH["cuda"])
         batches = enumerate(batches_by_size(graphs, self.num_columns(problem), max_rows))
         return in_order((positions, solve_batch(number, positions)) for number, positions in batches)
+
+
+def decoded(
+    problem: Problem, graphs: Sequence[Graph], batch: Batch, annealed: Tensor, clock: Deadline, **told: Any
+) -> list[Solution]:
+    """Solutions from annealed states [N, S], with each graph's share of the time since the clock started."""
+    finish(batch.device)
+    sampled_s = clock.elapsed_s
+    states = conditional_expectation(problem, batch, annealed)
+    finish(batch.device)
+    seconds = {"load": 0.0, "sample": sampled_s, "decode": clock.elapsed_s - sampled_s}
+    share = {stage: value / len(graphs) for stage, value in seconds.items()}
+    return list(best_solutions(problem, graphs, batch, states, seconds=share, **told))
 
 
 def best_of_rounds(

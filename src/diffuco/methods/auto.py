@@ -3,12 +3,15 @@
 What is best comes from measurements (docs/choosing.md). A small graph is given to an exact solver for about a second, a
 sparse one for some seconds: presolve often leaves nothing of it, and what the solver finds counts even without a proof.
 So does what our own clique search finds, which takes graphs of any size and density. Graphs that remain are annealed
-from random states. In the same time that finds as much as refined samples of a model, or more, with one exception: on a
-GPU with milliseconds to spend, a model that was trained on such graphs is ahead for cuts and dominating sets.
+from random states. In the same time that finds as much as refined samples of a model, or more, with two exceptions on a
+GPU. With milliseconds to spend, a model that was trained on such graphs is ahead for cuts and dominating sets. And a
+large graph decides itself in a `contest`, while an exact solver runs beside it on the CPU.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
+from threading import Thread
 from typing import NamedTuple
 
 import torch
@@ -19,6 +22,7 @@ from diffuco.graphs.graph import Graph
 from diffuco.methods.anneal import FlipAnnealing
 from diffuco.methods.base import Deadline, Method, Settings
 from diffuco.methods.clique import CliqueSearch
+from diffuco.methods.contest import contest
 from diffuco.methods.cp_sat import CpSat
 from diffuco.methods.exact import ExactMethod
 from diffuco.methods.highs import Highs
@@ -44,6 +48,10 @@ MODEL_NODES = 500
 """Smallest graphs on which they are."""
 MODEL_S = 0.01
 """Most seconds per graph with which they are."""
+LARGE_NODES = 10_000
+"""Smallest graphs that a GPU searches one by one, by the search that is ahead on them."""
+EDGES_PER_S = 100_000
+"""Edges of such a graph that each second of its time is for, beyond the first, if an exact solver runs beside."""
 LEAST_LEFT = 0.25
 """Share of a time limit that the search gets, also after a solver that took longer than it was given."""
 PATIENCE = 2
@@ -72,8 +80,12 @@ class Automatic(Method):
         def parts() -> Iterator[tuple[Sequence[int], list[Solution]]]:
             tried: dict[int, Solution | None] = {}
             spent_s: dict[int, float] = {}
-            rest = list(range(len(graphs)))
-            for position, solution, seconds in prove(problem, graphs, settings.seed, limit_s):
+            large = [position for position, graph in enumerate(graphs) if is_contested(problem, graph, settings.device)]
+            for position in large:
+                yield [position], [contested(problem, graphs[position], settings)]
+                settings.tell(1)
+            rest = [position for position in range(len(graphs)) if position not in set(large)]
+            for position, solution, seconds in prove(problem, graphs, tuple(rest), settings.seed, limit_s):
                 tried[position], spent_s[position] = solution, seconds
                 if solution and solution.optimal:
                     rest.remove(position)
@@ -135,12 +147,49 @@ def better(found: Solution, tried: Solution | None) -> Solution:
     return replace(found, bound=tried.bound)
 
 
+def is_contested(problem: Problem, graph: Graph, device: torch.device) -> bool:
+    """Whether a graph decides itself what searches it."""
+    is_large = device.type != "cpu" and graph.num_nodes >= LARGE_NODES
+    return is_large and has_model(problem) and not counts_cliques(problem, graph)
+
+
+def contested(problem: Problem, graph: Graph, settings: Settings) -> Solution:
+    """What the best search finds, or an exact solver beside it, which is waited for only if there is no time limit."""
+    limit_s = settings.time_limit_s
+    proof_s = proof_limit(problem, graph, None) if limit_s is None else limit_s
+    is_tried = is_worth_a_try(problem, graph) and proof_s >= EXACT_S + graph.num_edges / EDGES_PER_S
+    proof = beside(lambda: try_proof(problem, graph, settings.seed, proof_s) if is_tried else None)
+
+    def proven() -> Solution | None:
+        solution = proof.result() if proof.done() else None
+        return solution if solution and solution.optimal else None
+
+    found = contest(problem, graph, settings, lambda: proven() is not None)
+    tried = proof.result() if limit_s is None or proof.done() else None
+    return proven() or better(found, tried)
+
+
+def beside(work: Callable[[], Solution | None]) -> "Future[Solution | None]":
+    """Start work in a thread that does not keep the program from ending."""
+    future: Future[Solution | None] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except Exception as error:
+            future.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return future
+
+
 def prove(
-    problem: Problem, graphs: Sequence[Graph], seed: int, limit_s: float | None
+    problem: Problem, graphs: Sequence[Graph], positions: Sequence[int], seed: int, limit_s: float | None
 ) -> Iterator[tuple[int, Solution | None, float]]:
     """Positions of graphs, what exact solvers find and after how many seconds, until several were not proven."""
     failures = 0
-    for position, graph in enumerate(graphs):
+    for position in positions:
+        graph = graphs[position]
         if failures == PATIENCE:
             return
         proof_s = proof_limit(problem, graph, limit_s)

@@ -20,7 +20,7 @@ from diffuco.inference.answers import SampleOptions, draw_solutions
 from diffuco.inference.refinement import schedule_for_samples
 from diffuco.inference.sampler import OnStep
 from diffuco.inference.solver import Model, Solver, shared_solver
-from diffuco.methods.anneal import NUM_CHAINS, anneal_until, num_chains
+from diffuco.methods.anneal import NUM_CHAINS, anneal_once, anneal_until, num_chains
 from diffuco.methods.annealer import Annealer
 from diffuco.methods.base import Deadline, Method, Settings
 from diffuco.model.checkpoint import Checkpoint
@@ -31,7 +31,7 @@ from diffuco.solution.result import Solution
 MANY_SAMPLES = (32, 8)
 """Samples per graph, the first of these for which there is time; else one."""
 STEP_FACTOR = 3
-"""How many times each diffusion step is taken, but once for the first sample, which tells how long that takes."""
+"""How many times each diffusion step is taken; once for the first sample, which tells how long samples take."""
 SHARE_FOR_SAMPLES = 0.3
 """Of the time that is left after the first sample; annealing from them gets the rest."""
 
@@ -105,19 +105,26 @@ class AnnealedSamples(Annealer):
 
     def anneal(self, problem: Problem, batch: Batch, generator: torch.Generator, deadline: Deadline) -> Tensor:
         """The best state of each chain, starting from samples; where there are fewer, several start from the same."""
-        chains = num_chains(batch, deadline)
+        chains = num_chains(problem, batch, deadline)
+        schedule = schedule_for_samples(problem, batch.largest)
         seeds = np.random.default_rng(generator.initial_seed())
+        if deadline.limit_s is None:
+            samples = self._draw(problem, batch, chains, STEP_FACTOR, seeds)
+            return anneal_once(problem, batch, samples, schedule, generator)
         started = time.perf_counter()
         samples = self._draw(problem, batch, 1, 1, seeds)
         finish(batch.device)
         sample_s = time.perf_counter() - started
         for count in (min(chains, most) for most in MANY_SAMPLES):
-            if STEP_FACTOR * (count - 1) * sample_s <= SHARE_FOR_SAMPLES * deadline.remaining_s:
-                samples = torch.cat([samples, self._draw(problem, batch, count - 1, STEP_FACTOR, seeds)], dim=1)
+            if STEP_FACTOR * count * sample_s <= SHARE_FOR_SAMPLES * deadline.remaining_s:
+                samples = self._draw(problem, batch, count, STEP_FACTOR, seeds)
                 break
         states = samples.repeat(1, -(-chains // samples.shape[1]))[:, :chains]
-        temperature = schedule_for_samples(problem, batch.largest).temperature
-        return anneal_until(deadline, problem, batch, lambda: states, temperature, generator)
+        return anneal_until(deadline, problem, batch, lambda: states, schedule.temperature, generator)
+
+    def one_pass(self, problem: Problem, batch: Batch, generator: torch.Generator) -> Tensor:
+        """One sample that takes each step once, decoded. [N, 1]."""
+        return self._draw(problem, batch, 1, 1, np.random.default_rng(generator.initial_seed()))
 
     def _draw(self, problem: Problem, batch: Batch, count: int, step_factor: int, seeds: np.random.Generator) -> Tensor:
         states, _ = draw_solutions(

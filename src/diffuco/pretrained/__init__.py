@@ -160,6 +160,30 @@ def choose_models(problem: str | Problem, graphs: Sequence[Graph]) -> list[Choic
     return [_choose(problem, cards, [graph]) for graph in graphs]
 
 
+def full_models(problem: str | Problem, graph: Graph) -> list[str]:
+    """The shipped models that see all of a graph's weights, of each family the one grown to the most steps.
+
+    The closest to the graph comes first, as in `choose_model`.
+
+    >>> full_models("mds", Graph.from_edges([(0, 1)]))
+    ['mds-sparse-12', 'mds-ba-small-24', 'mds-ba-large']
+    """
+    cards = list_models()
+    outgrown = {card["grown_from"] for card in cards}
+    suited = [
+        card
+        for card in cards
+        if card["problem"] == str(problem)
+        and not card["baseline"]
+        and card["name"] not in outgrown
+        and _sees_weights(card, problem, graph)
+    ]
+    if graph.num_edges:
+        yours = describe([graph])
+        suited.sort(key=lambda card: _distance(card, yours))
+    return [card["name"] for card in suited]
+
+
 def default_model(problem: str | Problem) -> str:
     """Name of the shipped model for a problem when the graphs are not known yet."""
     return choose_model(problem).name
