@@ -26,12 +26,13 @@ def batches_for(problem):
     return [SparseBatch.from_graphs(graphs) for graphs in (graphs_for(problem), [large])]
 
 
-def arguments_of(problem, batch, num_sweeps=9):
-    """Adjacency, linear terms, edge factor, temperatures and seed."""
+def arguments_of(problem, batch, num_sweeps=9, heat=1):
+    """Adjacency, linear terms, edge factor, temperatures (one for all chains, or `heat` of them) and seed."""
     form = problem.form(with_float64_degrees(batch))
     assert not form.pair
     cooling = torch.linspace(1.0, 0.1, num_sweeps, dtype=torch.float64, device=batch.device)
-    temperatures = cooling[:, None] * torch.linspace(0.5, 1, batch.num_graphs, device=batch.device)
+    of_graphs = torch.linspace(0.5, 1, batch.num_graphs, device=batch.device)
+    temperatures = cooling[:, None, None] * of_graphs[:, None] * torch.linspace(1, 2, heat, device=batch.device)
     adjacency = adjacency_of(form.edges or batch, weighted=form.edges is not None)
     return adjacency, form.linear, form.edge, temperatures, 3
 

@@ -6,13 +6,13 @@ import torch
 
 from diffuco.graphs.batch import SparseBatch
 from diffuco.graphs.generate import ba_graph
+from diffuco.inference.answers import unit_batch
 from diffuco.methods import auto as automatic
-from diffuco.methods.anneal import FlipAnnealing, num_chains
+from diffuco.methods.anneal import num_chains
 from diffuco.methods.base import Deadline, Settings
-from diffuco.methods.bifurcation import Bifurcation
-from diffuco.methods.contest import TRIAL_SHARE, contest
+from diffuco.methods.contest import contest
 from diffuco.methods.highs import Highs
-from diffuco.methods.model import AnnealedSamples
+from diffuco.methods.model import AnnealedSamples, solver_with
 from diffuco.problems import get_problem
 
 MIS = get_problem("mis")
@@ -21,56 +21,63 @@ BEST = Highs().solve_one(MIS, GRAPH, 0, Deadline.after(None))
 
 
 @pytest.fixture
-def finding(monkeypatch):
-    """Lets searches find so many independent nodes, call by call; returns the list of their names and limits."""
+def given(monkeypatch):
+    """Samples of one model are the best solution, those of the others are empty; annealing changes nothing."""
+    drawn: list[str] = []
 
-    def prepare(**sizes: list[int]) -> list[tuple[str, float | None]]:
-        calls: list[tuple[str, float | None]] = []
+    def draw(self, problem, batch, count, step_factor, seeds):
+        drawn.append(f"{self.found_by} {count} x{step_factor}")
+        is_best = self.found_by == "mis-sparse-12"
+        return torch.from_numpy(BEST.chosen * is_best).float()[:, None].repeat(1, count)
 
-        def anneal(self, problem, batch, generator, deadline):
-            name = type(self).__name__
-            calls.append((name, deadline.limit_s))
-            states = torch.zeros(batch.num_rows, 1)
-            states[np.flatnonzero(BEST.chosen)[: sizes[name].pop(0)]] = 1
-            return states
-
-        for search in (FlipAnnealing, Bifurcation, AnnealedSamples):
-            monkeypatch.setattr(search, "anneal", anneal)
-        monkeypatch.setattr(AnnealedSamples, "one_pass", lambda self, _, batch, __: torch.zeros(batch.num_rows, 1))
-        monkeypatch.setattr("diffuco.methods.contest.decoded", lambda *given, **told: [(given[3], told)])
-        return calls
-
-    return prepare
+    monkeypatch.setattr(AnnealedSamples, "_draw", draw)
+    monkeypatch.setattr("diffuco.methods.anneal.anneal", lambda problem, batch, states, *_, **__: states)
+    return drawn
 
 
-def test_what_is_ahead_in_its_trial_gets_the_rest_of_the_time(finding):
-    calls = finding(FlipAnnealing=[5], Bifurcation=[3], AnnealedSamples=[8, 9])
-    states, told = contest(MIS, GRAPH, Settings(time_limit_s=100.0))
-    assert states.sum() == 9
-    assert told["found_by"].startswith("mis-")
-    assert told["reason"] == "ahead of anneal and bifurcation on this graph"
-    assert [name for name, _ in calls] == ["FlipAnnealing", "Bifurcation", "AnnealedSamples", "AnnealedSamples"]
-    assert [limit for _, limit in calls[:3]] == [100 * TRIAL_SHARE] * 3
-    assert 50 < calls[3][1] <= 100
+def test_the_model_with_the_best_pass_draws_the_samples(given):
+    for limit_s in (None, 0.5):
+        given.clear()
+        solution = contest(MIS, GRAPH, Settings(time_limit_s=limit_s))
+        assert (solution.objective, solution.found_by) == (BEST.objective, "mis-sparse-12")
+        assert solution.reason == "ahead of anneal on this graph"
+        passes, samples = given[:3], given[3:]
+        assert sorted(passes) == ["mis-rb-large-32 1 x1", "mis-rb-small-16 1 x1", "mis-sparse-12 1 x1"]
+        assert samples[0] == ("mis-sparse-12 16 x3" if limit_s is None else "mis-sparse-12 1 x1")
+        assert all(text.startswith("mis-sparse-12") for text in samples)
 
 
-def test_the_best_is_kept_whoever_found_it(finding):
-    calls = finding(FlipAnnealing=[9, 4], Bifurcation=[3], AnnealedSamples=[8])
-    states, told = contest(MIS, GRAPH, Settings(time_limit_s=100.0))
-    assert (states.sum(), told["found_by"], calls[-1][0]) == (9, "anneal", "FlipAnnealing")
+def test_half_of_the_chains_start_from_coin_flips_at_the_full_temperature(given, monkeypatch):
+    calls = []
+
+    def anneal(problem, batch, states, schedule, *, seed, heat):
+        calls.append((states, schedule, heat))
+        return torch.from_numpy(BEST.chosen).float()[:, None] * (torch.arange(32) == 20)
+
+    monkeypatch.setattr("diffuco.methods.anneal.anneal", anneal)
+    solution = contest(MIS, GRAPH, Settings())
+    ((states, schedule, heat),) = calls
+    assert torch.equal(states[:, :16], torch.from_numpy(BEST.chosen).float()[:, None].expand(-1, 16))
+    assert 0.3 < states[:, 16:].mean() < 0.7
+    assert heat.tolist() == [1.0] * 32  # samples of small graphs are not cooler
+    assert schedule.num_sweeps == 1000
+    assert (solution.found_by, solution.reason) == ("anneal", "ahead of mis-sparse-12 on this graph")
 
 
-def test_without_a_limit_each_searches_once(finding):
-    calls = finding(FlipAnnealing=[5], Bifurcation=[6], AnnealedSamples=[3])
-    states, told = contest(MIS, GRAPH, Settings())
-    assert (states.sum(), told["found_by"]) == (6, "bifurcation")
-    assert [limit for _, limit in calls] == [None] * 3
+def test_a_settled_contest_does_not_anneal(given, monkeypatch):
+    monkeypatch.setattr("diffuco.methods.anneal.anneal", None)
+    assert contest(MIS, GRAPH, Settings(time_limit_s=1.0), lambda: True).objective == BEST.objective
 
 
-def test_a_settled_contest_ends(finding):
-    calls = finding(FlipAnnealing=[5], Bifurcation=[6], AnnealedSamples=[3])
-    contest(MIS, GRAPH, Settings(time_limit_s=100.0), lambda: len(calls) == 2)
-    assert len(calls) == 2
+def test_little_time_repeats_the_best_samples(monkeypatch):
+    model = AnnealedSamples(solver_with(MIS, "mis-sparse", "cpu"), "")
+    batch = unit_batch(MIS, [GRAPH, GRAPH])
+    few = model.draw(MIS, batch, 5, Deadline.after(1e-6), np.random.default_rng(0))
+    assert torch.equal(few, few[:, :1].expand(-1, 5))
+    many = model.draw(MIS, batch, 5, Deadline.after(600.0), np.random.default_rng(0))
+    energies = MIS.energy(batch, many)
+    assert many.shape == (batch.num_rows, 5)
+    assert torch.equal(energies, energies.sort(1).values)
 
 
 @pytest.mark.parametrize("problem", ["mis", "max-cut", "mds"])
@@ -87,7 +94,7 @@ def test_a_proof_beside_the_contest_counts(monkeypatch):
         return BEST
 
     monkeypatch.setattr(automatic, "try_proof", prove)
-    for limit_s in (None, 1.0):
+    for limit_s in (None, 1.1):
         solution = automatic.contested(MIS, GRAPH, Settings(time_limit_s=limit_s))
         assert (solution.optimal, solution.found_by) == (True, "highs")
     unproven = automatic.contested(MIS, GRAPH, Settings(time_limit_s=0.1))  # no time for a proof
@@ -103,7 +110,14 @@ def test_large_graphs_on_a_gpu_are_contested():
     assert not automatic.is_contested(get_problem("max-clique"), large, gpu)
 
 
-def test_a_gpu_gives_large_sparse_graphs_few_chains():
-    batch = SparseBatch.from_graphs([ba_graph(2000, 2, np.random.default_rng(0))])
-    object.__setattr__(batch, "largest", 100_000)
-    assert num_chains(MIS, batch, Deadline.after(1.0)) == torch.get_num_threads()
+def test_large_sparse_graphs_get_few_chains(monkeypatch):
+    batch = SparseBatch.from_graphs([GRAPH])
+    monkeypatch.setattr(batch, "largest", 100_000)
+    counts = {problem: num_chains(get_problem(problem), batch, Deadline.after(1.0)) for problem in ("mis", "mds")}
+    assert set(counts.values()) == {torch.get_num_threads()}
+    assert num_chains(MIS, batch, Deadline.after(None)) == 4
+    monkeypatch.setattr(type(batch), "device", torch.device("cuda"))
+    assert num_chains(MIS, batch, Deadline.after(1.0)) == 10
+    assert num_chains(get_problem("mds"), batch, Deadline.after(1.0)) == torch.get_num_threads()  # on the CPU
+    monkeypatch.setattr(batch, "largest", 10_000_000)
+    assert num_chains(MIS, batch, Deadline.after(1.0)) == 1

@@ -54,6 +54,16 @@ def test_compiled_loops_give_the_states_of_the_reference(problem, schedule):
 
 
 @every_problem
+def test_chains_can_have_temperatures_of_their_own(problem):
+    schedule, heat = Schedule(5, 0.4), torch.tensor([1.0, 0.5, 2.0])
+    for batch in (DenseBatch.from_graphs(small_graphs()), SparseBatch.from_graphs(small_graphs())):
+        together = anneal(problem, batch, states_for(batch), schedule, seed=5, heat=heat)
+        for chain, factor in enumerate(heat.tolist()):
+            alone = anneal(problem, batch, states_for(batch), Schedule(5, 0.4 * factor), seed=5)
+            assert torch.equal(together[:, chain], alone[:, chain])
+
+
+@every_problem
 def test_larger_graphs_too(problem):
     rng = np.random.default_rng(0)
     graphs = [random_graph(40, 0.2, seed=1), ba_graph(60, 4, rng), get_dataset("rb-tiny").graph("validation", 0)]

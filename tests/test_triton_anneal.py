@@ -71,7 +71,7 @@ def test_padding_is_not_read_beyond_the_vector_with_the_last_node(name, pad_to):
     is_row = batch.mask.view(2, -1, 1)
     may_be_read = torch.arange(pad_to, device=DEVICE) < (-(-batch.sizes // vector) * vector)[:, None, None]
     poisoned = clean._replace(matrix=clean.matrix.where(is_row & may_be_read, torch.nan))
-    schedule = torch.tensor([[0.5, 0.4], [0.2, 0.1]], dtype=torch.float64, device=DEVICE)
+    schedule = torch.tensor([[[0.5, 0.9], [0.4, 0.1]], [[0.2, 0.3], [0.1, 0.4]]], dtype=torch.float64, device=DEVICE)
     if name == "mds":
         expected = torch_anneal.anneal_cover(states, clean, 1.01, schedule, 2)
         annealed = triton_anneal.anneal_cover(states, poisoned, 1.01, schedule, 2)
@@ -91,7 +91,7 @@ def test_adjacency_and_states_of_any_type(dtype):
     adjacency = DenseAdjacency(batch.sizes, batch.adjacency.to(dtype))
     linear = -torch.ones(batch.num_rows, device=DEVICE)
     states = states_for(batch, 2).to(dtype)
-    schedule = torch.tensor([[0.5], [0.1]], dtype=torch.float64, device=DEVICE)
+    schedule = torch.tensor([[[0.5]], [[0.1]]], dtype=torch.float64, device=DEVICE)
     for annealer in (triton_anneal, torch_anneal):
         assert annealer.anneal_quadratic(states, adjacency, linear, 1.01, 0.0, schedule, 0).dtype == dtype
     assert torch.equal(
@@ -106,7 +106,7 @@ def test_nothing_to_anneal_gives_nothing(problem):
     nothing = torch.empty(batch.num_rows, 0, device=DEVICE)
     assert annealed_by("triton", problem, batch, nothing, Schedule(3, 0.1)).shape == nothing.shape
     adjacency = DenseAdjacency(batch.sizes, batch.adjacency)
-    schedule = torch.ones(1, 3, dtype=torch.float64, device=DEVICE)
+    schedule = torch.ones(1, 3, 1, dtype=torch.float64, device=DEVICE)
     assert triton_anneal.anneal_cover(nothing, adjacency, 1.01, schedule, 0).shape == nothing.shape
 
 
@@ -127,7 +127,7 @@ from diffuco.ops import triton_anneal
 
 types = {"sizes": "*i64", "keys": "*i64", "matrix": "*fp16", "table": "*fp32", "annealed": "*fp32", "states": "*fp32"}
 types |= {"block": "constexpr", "vector": "constexpr", "has_costs": "constexpr"}
-types |= {name: "i32" for name in ("num_chains", "num_graphs", "num_sweeps", "num_reads")}
+types |= {name: "i32" for name in ("num_chains", "num_graphs", "num_sweeps", "num_temperatures", "num_reads")}
 quadratic, cover = triton_anneal.quadratic_kernel, triton_anneal.cover_kernel
 for kernel, flags in ((quadratic, {}), (cover, {"has_costs": False}), (cover, {"has_costs": True})):
     for block in (256, 1024):

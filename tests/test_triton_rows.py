@@ -48,7 +48,7 @@ def batch_for(problem):
 @pytest.mark.parametrize(("num_chains", "num_sweeps"), [(1, 1), (3, 2)])
 def test_annealed_states_are_those_of_the_reference(problem, num_chains, num_sweeps):
     batch = batch_for(problem)
-    start, arguments = states_for(batch, num_chains), annealing_arguments(problem, batch, num_sweeps)
+    start, arguments = states_for(batch, num_chains), annealing_arguments(problem, batch, num_sweeps, num_chains)
     annealed = triton_color_anneal.anneal_quadratic(start, *arguments)
     assert torch.equal(annealed, torch_color_anneal.anneal_quadratic(start, *arguments))
     assert not torch.equal(annealed, start)

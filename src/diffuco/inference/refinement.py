@@ -66,10 +66,13 @@ def schedule_for_samples(problem: Problem, num_nodes: int, num_sweeps: int | Non
     return replace(schedule, temperature=schedule.temperature / 2) if num_nodes >= COOL_NODES else schedule
 
 
-def anneal(problem: Problem, batch: Batch, states: Tensor, schedule: Schedule, *, seed: int = 0) -> Tensor:
+def anneal(
+    problem: Problem, batch: Batch, states: Tensor, schedule: Schedule, *, seed: int = 0, heat: Tensor | None = None
+) -> Tensor:
     """The best state that a chain from each state sees; padding gets 0. [N, S] -> [N, S].
 
-    The temperature falls linearly: sweep k of K has the share 1 - k / K of the first one's.
+    The temperature falls linearly: sweep k of K has the share 1 - k / K of the first one's. With `heat` [S], chains
+    have so many times the temperature.
 
     >>> from diffuco.graphs.batch import make_batch
     >>> from diffuco.graphs.graph import Graph
@@ -86,11 +89,12 @@ def anneal(problem: Problem, batch: Batch, states: Tensor, schedule: Schedule, *
         return states
     left = 1 - torch.arange(schedule.num_sweeps, dtype=torch.float64, device=batch.device) / schedule.num_sweeps
     temperatures = schedule.temperature * left[:, None] * weight_scale(problem, batch)  # [K, B]
+    temperatures = temperatures[..., None] * (left.new_ones(1) if heat is None else heat)  # [K, B, C]
     form = problem.form(with_float64_degrees(batch))
     if form is None:
         return without_padding(batch, anneal_by_field(problem, batch, states, temperatures, seed=seed))
     if form.unit is not None:
-        temperatures = temperatures / form.unit
+        temperatures = temperatures / form.unit[:, None]
     if isinstance(form, CoverForm):
         adjacency = adjacency_of(batch, weighted=False)
         found = ops.anneal_cover(
@@ -111,7 +115,7 @@ def anneal(problem: Problem, batch: Batch, states: Tensor, schedule: Schedule, *
 
 
 def anneal_by_field(problem: Problem, batch: Batch, states: Tensor, temperatures: Tensor, *, seed: int) -> Tensor:
-    """The best state that a chain from each state sees, for a problem that states no form. [N, S], [K, B] -> [N, S].
+    """The best state that a chain from each state sees, for a problem that states no form. [N, S], [K, B, C] -> [N, S].
 
     In a sweep every node is asked once whether to flip, in random groups of nodes that are asked at the same time; the
     local field says by how much each flip would change the energy.
@@ -120,7 +124,7 @@ def anneal_by_field(problem: Problem, batch: Batch, states: Tensor, temperatures
     x, best = states, states
     lowest = torch.full_like(problem.energy(batch, states), torch.inf)
     for cooled in temperatures.to(states.dtype):
-        temperature = batch.spread(cooled[:, None]).clamp(min=1e-9)
+        temperature = batch.spread(cooled).clamp(min=1e-9)
         groups = torch.randint(NUM_GROUPS, (batch.num_rows, 1), generator=generator, device=batch.device)
         for group in range(NUM_GROUPS):
             energy, field = energy_and_field(problem, batch, x)

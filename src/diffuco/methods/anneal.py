@@ -8,6 +8,7 @@ Legend: N rows, S chains per graph.
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -43,14 +44,11 @@ class FlipAnnealing(Annealer):
     def anneal(self, problem: Problem, batch: Batch, generator: torch.Generator, deadline: Deadline) -> Tensor:
         """The best state of each chain, starting from coin flips. [N, S]."""
         suited = schedule_for(problem, batch.largest)
-        shape = (batch.num_rows, num_chains(problem, batch, deadline))
-
-        def flip_coins() -> Tensor:
-            return torch.randint(2, shape, generator=generator, device=batch.device).float()
-
+        chains = num_chains(problem, batch, deadline)
         if deadline.limit_s is None:
-            return anneal_once(problem, batch, flip_coins(), suited, generator)
-        return anneal_until(deadline, problem, batch, flip_coins, suited.temperature, generator)
+            return anneal_once(problem, batch, flip_coins(batch, chains, generator), suited, generator)
+        start = partial(flip_coins, batch, chains, generator)
+        return anneal_until(deadline, problem, batch, start, suited.temperature, generator)
 
 
 def num_chains(problem: Problem, batch: Batch, deadline: Deadline) -> int:
@@ -62,12 +60,22 @@ def num_chains(problem: Problem, batch: Batch, deadline: Deadline) -> int:
     return min(NUM_CHAINS, max(fewest, MAX_ROWS["cuda" if on_gpu else "cpu"] // max(1, batch.largest)))
 
 
+def flip_coins(batch: Batch, num_states: int, generator: torch.Generator) -> Tensor:
+    """Random states. [N, S]."""
+    return torch.randint(2, (batch.num_rows, num_states), generator=generator, device=batch.device).float()
+
+
 def anneal_once(
-    problem: Problem, batch: Batch, states: Tensor, schedule: Schedule, generator: torch.Generator
+    problem: Problem,
+    batch: Batch,
+    states: Tensor,
+    schedule: Schedule,
+    generator: torch.Generator,
+    heat: Tensor | None = None,
 ) -> Tensor:
     """The best states of one round without a clock: the fewer chains, the more sweeps. [N, S] -> [N, S]."""
     longer = replace(schedule, num_sweeps=schedule.num_sweeps * NUM_CHAINS // states.shape[1])
-    return _round(problem, batch, states, longer, generator)
+    return _round(problem, batch, states, longer, generator, heat)
 
 
 def anneal_until(
@@ -77,16 +85,24 @@ def anneal_until(
     start: Callable[[], Tensor],
     temperature: float,
     generator: torch.Generator,
+    heat: Tensor | None = None,
 ) -> Tensor:
     """The best states of some rounds, each from what `start` returns and as long as the time allows. [N, S]."""
 
     def run(num_sweeps: int) -> Tensor:
-        return _round(problem, batch, start(), Schedule(num_sweeps, temperature), generator)
+        return _round(problem, batch, start(), Schedule(num_sweeps, temperature), generator, heat)
 
     max_sweeps = MAX_SWEEPS * max(1, batch.largest // 1000)
     return best_of_rounds(deadline, problem, batch, run, FIRST_SWEEPS, max_sweeps)
 
 
-def _round(problem: Problem, batch: Batch, start: Tensor, schedule: Schedule, generator: torch.Generator) -> Tensor:
+def _round(
+    problem: Problem,
+    batch: Batch,
+    start: Tensor,
+    schedule: Schedule,
+    generator: torch.Generator,
+    heat: Tensor | None,
+) -> Tensor:
     seed = int(torch.randint(2**62, (), generator=generator, device=batch.device))
-    return anneal(problem, batch, start, schedule, seed=seed)
+    return anneal(problem, batch, start, schedule, seed=seed, heat=heat)

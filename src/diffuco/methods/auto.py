@@ -4,8 +4,8 @@ What is best comes from measurements (docs/choosing.md). A small graph is given 
 sparse one for some seconds: presolve often leaves nothing of it, and what the solver finds counts even without a proof.
 So does what our own clique search finds, which takes graphs of any size and density. Graphs that remain are annealed
 from random states. In the same time that finds as much as refined samples of a model, or more, with two exceptions on a
-GPU. With milliseconds to spend, a model that was trained on such graphs is ahead for cuts and dominating sets. And a
-large graph decides itself in a `contest`, while an exact solver runs beside it on the CPU.
+GPU. With milliseconds to spend, a model that was trained on such graphs is ahead for cuts and dominating sets. And on a
+large graph both run side by side (`contest`), with an exact solver beside them on the CPU.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +27,7 @@ from diffuco.methods.cp_sat import CpSat
 from diffuco.methods.exact import ExactMethod
 from diffuco.methods.highs import Highs
 from diffuco.methods.model import ModelMethod
-from diffuco.pretrained import choose_models, has_model
+from diffuco.pretrained import choose_models, full_models, has_model
 from diffuco.problems import MaximumClique, MaximumCut, MinimumDominatingSet, Problem
 from diffuco.solution.result import Solution
 
@@ -49,7 +49,7 @@ MODEL_NODES = 500
 MODEL_S = 0.01
 """Most seconds per graph with which they are."""
 LARGE_NODES = 10_000
-"""Smallest graphs that a GPU searches one by one, by the search that is ahead on them."""
+"""Smallest graphs that a GPU searches one by one, from samples and from random states."""
 EDGES_PER_S = 100_000
 """Edges of such a graph that each second of its time is for, beyond the first, if an exact solver runs beside."""
 LEAST_LEFT = 0.25
@@ -150,7 +150,7 @@ def better(found: Solution, tried: Solution | None) -> Solution:
 def is_contested(problem: Problem, graph: Graph, device: torch.device) -> bool:
     """Whether a graph decides itself what searches it."""
     is_large = device.type != "cpu" and graph.num_nodes >= LARGE_NODES
-    return is_large and has_model(problem) and not counts_cliques(problem, graph)
+    return is_large and not counts_cliques(problem, graph) and bool(full_models(problem, graph))
 
 
 def contested(problem: Problem, graph: Graph, settings: Settings) -> Solution:

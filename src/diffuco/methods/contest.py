@@ -1,93 +1,76 @@
-"""One large graph on a GPU: searches are tried on the graph itself, and the one that is ahead goes on.
+"""One large graph on a GPU: chains that start from samples of a model beside chains that start from coin flips.
 
-Which search finds most depends on the graph, on the time and on the hardware, and no rule that we measured holds for
-all of them. So each gets a tenth of the time, and the best gets what is left. What the others found is kept if it stays
-the best. Of the models, one pass of each tells which one takes part. Annealing from random states gains more from more
-time than annealing from samples, which therefore has to be ahead by a little more.
+Which of them finds more depends on the graph and on the time, and no rule that we measured holds for all graphs. Large
+graphs need few chains, and a GPU anneals a few more in almost the same time, so both kinds run side by side. One pass
+of each model on the graph itself tells which model draws the samples.
 
 Legend: N rows, S states.
 """
 
 from collections.abc import Callable
-from operator import attrgetter
-from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from diffuco.graphs.batch import Batch
 from diffuco.graphs.graph import Graph
 from diffuco.inference.answers import unit_batch
-from diffuco.methods.anneal import FlipAnnealing
-from diffuco.methods.annealer import Annealer, decoded
+from diffuco.inference.refinement import schedule_for, schedule_for_samples
+from diffuco.methods.anneal import FlipAnnealing, anneal_once, anneal_until, flip_coins, num_chains
+from diffuco.methods.annealer import decoded
 from diffuco.methods.base import Deadline, Settings
-from diffuco.methods.bifurcation import Bifurcation
 from diffuco.methods.model import AnnealedSamples, solver_with
 from diffuco.pretrained import full_models
 from diffuco.problems import Problem
 from diffuco.solution.result import Solution
 
-TRIAL_SHARE = 0.1
-"""Of the time limit, for the trial of each search, and for the passes of all models together."""
-HEAD_START = 0.001
-"""Share of the energy by which samples have to be ahead in their trial."""
-
-
-class Found(NamedTuple):
-    """What a search found."""
-
-    energy: float
-    search: Annealer
-    states: Tensor
-    """[N, S]"""
-
-    @property
-    def promise(self) -> float:
-        """What tells who goes on; the lowest does."""
-        return self.energy + HEAD_START * abs(self.energy) * isinstance(self.search, AnnealedSamples)
+SHARE_FOR_MODELS = 0.1
+"""Of the time limit, in which one model after the other is tried."""
 
 
 def contest(
     problem: Problem, graph: Graph, settings: Settings, is_settled: Callable[[], bool] = lambda: False
 ) -> Solution:
-    """The best of annealing, bifurcation and annealed samples; `is_settled` can make the search end after its trials.
-
-    Without a time limit, each of them takes the sweeps that it takes alone.
-    """
-    limit_s = settings.time_limit_s
+    """The best of both kinds of chains, without annealing if `is_settled` says after sampling that there is no need."""
     batch = unit_batch(problem, [graph], settings.device)
     generator = torch.Generator(settings.device).manual_seed(settings.seed)
-    found: list[Found] = []
+    seeds = np.random.default_rng(settings.seed)
+    model, clock = best_model(problem, graph, batch, seeds, settings)
+    chains = max(2, num_chains(problem, batch, clock))
+    samples = model.draw(problem, batch, chains // 2, clock, seeds)
+    schedule = schedule_for(problem, batch.largest)
+    cooler = schedule_for_samples(problem, batch.largest).temperature / schedule.temperature
+    heat = torch.tensor([cooler] * (chains // 2) + [1.0] * (chains - chains // 2), device=settings.device)
 
-    def run(search: Annealer, limit_s: float | None) -> None:
-        keep(search, search.anneal(problem, batch, generator, Deadline.after(limit_s)))
+    def start() -> Tensor:
+        return torch.cat([samples, flip_coins(batch, chains - chains // 2, generator)], dim=1)
 
-    def keep(search: Annealer, states: Tensor) -> None:
-        found.append(Found(float(problem.energy(batch, states).min()), search, states))
-
-    both: tuple[Annealer, ...] = (FlipAnnealing(), Bifurcation())
-    searches = [search for search in both if search.solves(problem)]
-    trial_s = None if limit_s is None else TRIAL_SHARE * limit_s
-    clock = Deadline.after(limit_s)
-    for name in full_models(problem, graph):
-        if trial_s is None or clock.elapsed_s < trial_s:
-            model = AnnealedSamples(solver_with(problem, name, settings.device), "")
-            keep(model, model.one_pass(problem, batch, generator))
-            if len(found) == 1:
-                clock = Deadline.after(limit_s)  # compiling, which the first pass may have begun with, is no search
-    if found:
-        searches.append(best_of(found).search)
-    for search in searches:
-        if not is_settled() and (limit_s is None or clock.remaining_s > limit_s / 2):
-            run(search, trial_s)
-    if limit_s is not None and not is_settled():
-        run(min(found, key=attrgetter("promise")).search, clock.remaining_s)
-    best = best_of(found)
-    others = " and ".join(search.found_by for search in searches if search is not best.search)
-    told = {"found_by": best.search.found_by, "reason": f"ahead of {others} on this graph", "seed": settings.seed}
-    (solution,) = decoded(problem, [graph], batch, best.states, clock, **told)
+    if clock.limit_s is None:
+        annealed = anneal_once(problem, batch, start(), schedule, generator, heat)
+    elif is_settled():
+        annealed = samples
+    else:
+        annealed = anneal_until(clock, problem, batch, start, schedule.temperature, generator, heat)
+    best = int(problem.energy(batch, annealed)[0].argmin())
+    finders = (model.found_by, FlipAnnealing.name)
+    first, second = finders if best < chains // 2 else finders[::-1]
+    told = {"found_by": first, "reason": f"ahead of {second} on this graph", "seed": settings.seed}
+    (solution,) = decoded(problem, [graph], batch, annealed, clock, **told)
     return solution
 
 
-def best_of(found: list[Found]) -> Found:
-    """What has the lowest energy; of equals, the first."""
-    return min(found, key=attrgetter("energy"))
+def best_model(
+    problem: Problem, graph: Graph, batch: Batch, seeds: np.random.Generator, settings: Settings
+) -> tuple[AnnealedSamples, Deadline]:
+    """The model with the best sample of one pass, and the clock that runs since the first pass."""
+    limit_s = settings.time_limit_s
+    clock = Deadline.after(limit_s)
+    tried: list[tuple[float, AnnealedSamples]] = []
+    for name in full_models(problem, graph):
+        if limit_s is None or clock.elapsed_s < SHARE_FOR_MODELS * limit_s:
+            model = AnnealedSamples(solver_with(problem, name, settings.device), "")
+            tried.append((float(problem.energy(batch, model.one_pass(problem, batch, seeds)).min()), model))
+            if len(tried) == 1:
+                clock = Deadline.after(limit_s)  # compiling, which the first pass may have begun with, is no search
+    return min(tried, key=lambda some: some[0])[1], clock

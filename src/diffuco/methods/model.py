@@ -3,7 +3,6 @@
 Legend: N rows, S chains per graph.
 """
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,12 +27,10 @@ from diffuco.pretrained import choose_models, has_model, is_known
 from diffuco.problems import Problem
 from diffuco.solution.result import Solution
 
-MANY_SAMPLES = (32, 8)
-"""Samples per graph, the first of these for which there is time; else one."""
 STEP_FACTOR = 3
 """How many times each diffusion step is taken; once for the first sample, which tells how long samples take."""
 SHARE_FOR_SAMPLES = 0.3
-"""Of the time that is left after the first sample; annealing from them gets the rest."""
+"""Of the time that is left; annealing from them gets the rest."""
 
 
 @dataclass(frozen=True)
@@ -104,27 +101,37 @@ class AnnealedSamples(Annealer):
         return NUM_CHAINS
 
     def anneal(self, problem: Problem, batch: Batch, generator: torch.Generator, deadline: Deadline) -> Tensor:
-        """The best state of each chain, starting from samples; where there are fewer, several start from the same."""
+        """The best state of each chain, starting from samples."""
         chains = num_chains(problem, batch, deadline)
         schedule = schedule_for_samples(problem, batch.largest)
-        seeds = np.random.default_rng(generator.initial_seed())
+        samples = self.draw(problem, batch, chains, deadline, np.random.default_rng(generator.initial_seed()))
         if deadline.limit_s is None:
-            samples = self._draw(problem, batch, chains, STEP_FACTOR, seeds)
             return anneal_once(problem, batch, samples, schedule, generator)
-        started = time.perf_counter()
-        samples = self._draw(problem, batch, 1, 1, seeds)
-        finish(batch.device)
-        sample_s = time.perf_counter() - started
-        for count in (min(chains, most) for most in MANY_SAMPLES):
-            if STEP_FACTOR * count * sample_s <= SHARE_FOR_SAMPLES * deadline.remaining_s:
-                samples = self._draw(problem, batch, count, STEP_FACTOR, seeds)
-                break
-        states = samples.repeat(1, -(-chains // samples.shape[1]))[:, :chains]
-        return anneal_until(deadline, problem, batch, lambda: states, schedule.temperature, generator)
+        return anneal_until(deadline, problem, batch, lambda: samples, schedule.temperature, generator)
 
-    def one_pass(self, problem: Problem, batch: Batch, generator: torch.Generator) -> Tensor:
+    def draw(
+        self, problem: Problem, batch: Batch, num_samples: int, deadline: Deadline, seeds: np.random.Generator
+    ) -> Tensor:
+        """Decoded samples; where there is too little time for all, the best are there several times. [N, S]."""
+        if deadline.limit_s is None:
+            return self._draw(problem, batch, num_samples, STEP_FACTOR, seeds)
+        limit = Deadline.after(SHARE_FOR_SAMPLES * deadline.remaining_s)
+        found = [self.one_pass(problem, batch, seeds)]
+        count, expected_s = 1, STEP_FACTOR * limit.elapsed_s
+        while count <= num_samples and expected_s <= limit.remaining_s:
+            before_s = limit.elapsed_s
+            found.append(self._draw(problem, batch, count, STEP_FACTOR, seeds))
+            finish(batch.device)
+            count, expected_s = 2 * count, 2 * (limit.elapsed_s - before_s)
+        samples = torch.cat(found, dim=1)
+        order = problem.energy(batch, samples).argsort(1).repeat(1, num_samples)[:, :num_samples]
+        return samples.gather(1, batch.spread(order))
+
+    def one_pass(self, problem: Problem, batch: Batch, seeds: np.random.Generator) -> Tensor:
         """One sample that takes each step once, decoded. [N, 1]."""
-        return self._draw(problem, batch, 1, 1, np.random.default_rng(generator.initial_seed()))
+        sample = self._draw(problem, batch, 1, 1, seeds)
+        finish(batch.device)
+        return sample
 
     def _draw(self, problem: Problem, batch: Batch, count: int, step_factor: int, seeds: np.random.Generator) -> Tensor:
         states, _ = draw_solutions(

@@ -75,11 +75,12 @@ def _anneal_all(
     chains = states.T.to(torch.int8, copy=True, memory_format=torch.contiguous_format).numpy()  # [S, N]
     device = torch.device("cpu")
     keys = chain_keys(seed, len(adjacency.sizes), len(chains), device).numpy().astype(np.uint64)
-    schedules = np.ascontiguousarray(temperatures.double().numpy().T)  # [B, K]
+    schedules = np.ascontiguousarray(temperatures.double().permute(1, 2, 0).numpy())  # [B, C, K]
     table = exponentials(device).double().numpy()
     spans = zip(adjacency.row_starts.tolist(), adjacency.sizes.tolist(), strict=True)
+    width = schedules.shape[1]
     items = [
-        (chains[chain, start : start + size], start, schedules[graph], table, keys[graph, chain])
+        (chains[chain, start : start + size], start, schedules[graph, chain % width], table, keys[graph, chain])
         for graph, (start, size) in enumerate(spans)
         for chain in range(len(chains))
     ]

@@ -39,7 +39,8 @@ def anneal_quadratic(
 ) -> Tensor:
     """Anneal H(X) = sum_i linear_i x_i + edge * sum_(i,j) w_ij x_i x_j + pair * sum_(i<j) x_i x_j.
 
-    `temperatures` [K, B] has a value above 0 for every sweep and graph. [N, S] -> [N, S], of the same type.
+    `temperatures` [K, B, C] has a value above 0 for every sweep and graph, for all chains (C = 1) or for each (C = S).
+    [N, S] -> [N, S], of the same type.
     """
     num_graphs, num_padded, _ = adjacency.matrix.shape
     coefficients = linear.double().view(num_graphs, num_padded)
@@ -62,7 +63,7 @@ def anneal_cover(
 ) -> Tensor:
     """Anneal H(X) = sum_i chosen_i x_i + penalty * sum_i uncovered_i prod_(j in i and its neighbours) (1 - x_j).
 
-    Without `costs`, nodes cost 1. `temperatures` [K, B] has a value above 0 for every sweep and graph.
+    Without `costs`, nodes cost 1. `temperatures` [K, B, C] are those of `anneal_quadratic`.
     [N, S] -> [N, S], of the same type.
     """
     closed = ((adjacency.matrix != 0) | torch.eye(adjacency.matrix.shape[1], device=states.device).bool()).double()
@@ -129,7 +130,7 @@ def _anneal(
     best, energy = x.clone(), torch.zeros_like(x[:, 0])
     lowest = energy
     for sweep, temperature in enumerate(temperatures.double()):
-        thresholds = temperature[:, None, None] * table[levels_of(keys, sweep, num_padded)]
+        thresholds = temperature[:, None] * table[levels_of(keys, sweep, num_padded)]
         for node in range(num_padded):
             sign = 1 - 2 * x[:, node]
             change = sign * field(x, node)

@@ -46,7 +46,7 @@ def anneal_quadratic(
 ) -> Tensor:
     """Anneal H(X) = sum_i linear_i x_i + edge * sum_(i,j) w_ij x_i x_j. [N, S] -> [N, S].
 
-    `temperatures` [K, B] has a value above 0 for every sweep and graph.
+    `temperatures` [K, B, C] are those of `torch_anneal`.
     """
     return anneal_by_color(states, adjacency, linear, edge, temperatures, seed, anneal_graph)
 
@@ -60,7 +60,7 @@ def anneal_by_color(
     seed: int,
     anneal: Callable[[Tensor, ColoredGraph, Tensor, Tensor], Chains],
 ) -> Tensor:
-    """Run `anneal(states, graph, temperatures [K], keys [S])` for one graph after the other. [N, S] -> [N, S]."""
+    """Run `anneal(states, graph, temperatures [K, C], keys [S])` for one graph after the other. [N, S] -> [N, S]."""
     annealed = states.clone()
     keys = chain_keys(seed, len(adjacency.sizes), states.shape[1], states.device)
     classes = color_classes(adjacency)
@@ -76,7 +76,7 @@ def anneal_by_color(
 
 
 def anneal_graph(states: Tensor, graph: ColoredGraph, temperatures: Tensor, keys: Tensor) -> Chains:
-    """Anneal the chains of one graph. [n, S], [K], [S] -> [n, S], [S]."""
+    """Anneal the chains of one graph. [n, S], [K, C], [S] -> [n, S], [S]."""
     x = states.double()
     best, energy = x.clone(), x.new_zeros(x.shape[1])
     lowest, table = energy, exponentials(x.device).double()

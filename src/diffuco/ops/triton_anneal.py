@@ -28,7 +28,7 @@ from diffuco.ops.triton_decode import MAX_PADDED, NODES_PER_WARP, WIDEST_READ, c
 
 _log = logging.getLogger(__name__)
 
-COUNTS = ("num_chains", "num_graphs", "num_sweeps")
+COUNTS = ("num_chains", "num_graphs", "num_sweeps", "num_temperatures")
 """Arguments whose values do not lead to a new kernel, because compiling one takes longer than most runs."""
 
 _STRIDE: tl.constexpr = tl.constexpr(GOLDEN)
@@ -96,7 +96,7 @@ def _launch(
         kernel[(num_graphs * num_chains,)](
             annealed,
             *(tensor.contiguous() for tensor in (*inputs, *tensors)),
-            *(num_chains, num_graphs, len(temperatures), num_padded // vector),
+            *(num_chains, num_graphs, len(temperatures), temperatures.shape[2], num_padded // vector),
             block=block,
             vector=vector,
             **flags,
@@ -120,6 +120,7 @@ def quadratic_kernel(
     num_chains: tl.tensor,
     num_graphs: tl.tensor,
     num_sweeps: tl.tensor,
+    num_temperatures: tl.tensor,
     num_reads: tl.tensor,
     block: tl.constexpr,
     vector: tl.constexpr,
@@ -133,6 +134,7 @@ def quadratic_kernel(
     edge, pair, tie = tl.load(constants), tl.load(constants + 1), tl.load(constants + 2)
     counter = tl.load(keys + program).to(tl.uint32)
     matrix += graph * num_padded * num_padded
+    temperatures += graph * num_temperatures + program % num_temperatures  # one for all chains, or for each
     nodes = tl.arange(0, block)
     x = (tl.load(states + first_cell + nodes * num_chains, mask=nodes < size, other=0.0) != 0.0).to(tl.int32)
     coefficients = tl.load(linear + graph * num_padded + nodes, mask=nodes < size, other=0.0)
@@ -147,7 +149,7 @@ def quadratic_kernel(
     best = x
     lowest = _quadratic_energy(x, fields, coefficients, pair, num_chosen)
     for sweep in range(0, num_sweeps):
-        temperature = tl.load(temperatures + sweep * num_graphs + graph)
+        temperature = tl.load(temperatures + sweep * num_graphs * num_temperatures)
         thresholds = _thresholds(temperature, counter, nodes, table)
         counter += _STRIDE
         position = size * 0
@@ -180,6 +182,7 @@ def cover_kernel(
     num_chains: tl.tensor,
     num_graphs: tl.tensor,
     num_sweeps: tl.tensor,
+    num_temperatures: tl.tensor,
     num_reads: tl.tensor,
     block: tl.constexpr,
     vector: tl.constexpr,
@@ -194,6 +197,7 @@ def cover_kernel(
     penalty, tie = tl.load(constants), tl.load(constants + 2)
     counter = tl.load(keys + program).to(tl.uint32)
     matrix += graph * num_padded * num_padded
+    temperatures += graph * num_temperatures + program % num_temperatures  # one for all chains, or for each
     nodes = tl.arange(0, block)
     x = (tl.load(states + first_cell + nodes * num_chains, mask=nodes < size, other=0.0) != 0.0).to(tl.int32)
     cost_chosen, cost_uncovered = 1.0, 1
@@ -218,7 +222,7 @@ def cover_kernel(
     best = x
     lowest = _cover_energy(x, covering, penalty, nodes < size, cost_chosen, cost_uncovered, has_costs)
     for sweep in range(0, num_sweeps):
-        temperature = tl.load(temperatures + sweep * num_graphs + graph)
+        temperature = tl.load(temperatures + sweep * num_graphs * num_temperatures)
         thresholds = _thresholds(temperature, counter, nodes, table)
         counter += _STRIDE
         position = size * 0

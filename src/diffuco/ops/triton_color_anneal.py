@@ -34,14 +34,15 @@ def anneal_quadratic(
 
 
 def anneal_graph(states: Tensor, graph: ColoredGraph, temperatures: Tensor, keys: Tensor) -> Chains:
-    """Anneal the chains of one graph. [n, S], [K], [S] -> [n, S], [S]."""
+    """Anneal the chains of one graph. [n, S], [K, C], [S] -> [n, S], [S]."""
     num_chains, device = states.shape[1], states.device
     x = states.to(torch.int8).contiguous()
     rows, columns = KernelRows.of(graph.adjacency), columns_per_program(num_chains)
     launches = launches_for(graph.adjacency.indptr.diff(), list(pairwise(graph.starts)), num_chains)
     # A tensor, because Triton would turn the number into float32.
     edge = torch.full((1,), graph.edge, dtype=torch.float64, device=device)
-    inputs = (graph.linear.contiguous(), edge, temperatures.contiguous(), keys.contiguous(), exponentials(device))
+    of_chains = temperatures.expand(-1, num_chains).contiguous()
+    inputs = (graph.linear.contiguous(), edge, of_chains, keys.contiguous(), exponentials(device))
     num_programs = sum(launch.num_programs for launch in launches)
     changes = torch.empty((num_programs, num_chains), dtype=torch.float64, device=device)
     best, energy = x.clone(), torch.zeros(num_chains, dtype=torch.float64, device=device)
@@ -108,7 +109,8 @@ def flip_kernel(
     number = tl.load(sweep)
     counters = tl.load(keys + columns, mask=is_chain, other=0).to(tl.uint32) + number.to(tl.uint32) * _STRIDE
     levels = mix(mix(counters)[None, :] + rows.to(tl.uint32)[:, None] * _STRIDE) >> _LEVEL_SHIFT
-    threshold = tl.load(temperatures + number) * tl.load(table + levels).to(tl.float64)
+    temperature = tl.load(temperatures + number * num_chains + columns, mask=is_chain, other=0.0)
+    threshold = temperature[None, :] * tl.load(table + levels).to(tl.float64)
     accepted = there & (change < threshold)
     tl.store(x + at, 1 - state, mask=accepted)
     program = (first_program + tl.program_id(0)).to(tl.int64)
