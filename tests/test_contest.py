@@ -15,9 +15,9 @@ from diffuco.methods.highs import Highs
 from diffuco.methods.model import AnnealedSamples, solver_with
 from diffuco.problems import get_problem
 
-MIS = get_problem("mis")
+MDS = get_problem("mds")
 GRAPH = ba_graph(60, 3, np.random.default_rng(0))
-BEST = Highs().solve_one(MIS, GRAPH, 0, Deadline.after(None))
+BEST = Highs().solve_one(MDS, GRAPH, 0, Deadline.after(None))
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def given(monkeypatch):
 
     def draw(self, problem, batch, count, step_factor, seeds):
         drawn.append(f"{self.found_by} {count} x{step_factor}")
-        is_best = self.found_by == "mis-sparse-12"
+        is_best = self.found_by == "mds-sparse-12"
         return torch.from_numpy(BEST.chosen * is_best).float()[:, None].repeat(1, count)
 
     monkeypatch.setattr(AnnealedSamples, "_draw", draw)
@@ -38,13 +38,13 @@ def given(monkeypatch):
 def test_the_model_with_the_best_pass_draws_the_samples(given):
     for limit_s in (None, 0.5):
         given.clear()
-        solution = contest(MIS, GRAPH, Settings(time_limit_s=limit_s))
-        assert (solution.objective, solution.found_by) == (BEST.objective, "mis-sparse-12")
+        solution = contest(MDS, GRAPH, Settings(time_limit_s=limit_s))
+        assert (solution.objective, solution.found_by) == (BEST.objective, "mds-sparse-12")
         assert solution.reason == "ahead of anneal on this graph"
         passes, samples = given[:3], given[3:]
-        assert sorted(passes) == ["mis-rb-large-32 1 x1", "mis-rb-small-16 1 x1", "mis-sparse-12 1 x1"]
-        assert samples[0] == ("mis-sparse-12 16 x3" if limit_s is None else "mis-sparse-12 1 x1")
-        assert all(text.startswith("mis-sparse-12") for text in samples)
+        assert sorted(passes) == ["mds-ba-large 1 x1", "mds-ba-small-24 1 x1", "mds-sparse-12 1 x1"]
+        assert samples[0] == ("mds-sparse-12 16 x3" if limit_s is None else "mds-sparse-12 1 x1")
+        assert all(text.startswith("mds-sparse-12") for text in samples)
 
 
 def test_half_of_the_chains_start_from_coin_flips_at_the_full_temperature(given, monkeypatch):
@@ -55,27 +55,27 @@ def test_half_of_the_chains_start_from_coin_flips_at_the_full_temperature(given,
         return torch.from_numpy(BEST.chosen).float()[:, None] * (torch.arange(32) == 20)
 
     monkeypatch.setattr("diffuco.methods.anneal.anneal", anneal)
-    solution = contest(MIS, GRAPH, Settings())
+    solution = contest(MDS, GRAPH, Settings())
     ((states, schedule, heat),) = calls
     assert torch.equal(states[:, :16], torch.from_numpy(BEST.chosen).float()[:, None].expand(-1, 16))
     assert 0.3 < states[:, 16:].mean() < 0.7
     assert heat.tolist() == [1.0] * 32  # samples of small graphs are not cooler
     assert schedule.num_sweeps == 1000
-    assert (solution.found_by, solution.reason) == ("anneal", "ahead of mis-sparse-12 on this graph")
+    assert (solution.found_by, solution.reason) == ("anneal", "ahead of mds-sparse-12 on this graph")
 
 
 def test_a_settled_contest_does_not_anneal(given, monkeypatch):
     monkeypatch.setattr("diffuco.methods.anneal.anneal", None)
-    assert contest(MIS, GRAPH, Settings(time_limit_s=1.0), lambda: True).objective == BEST.objective
+    assert contest(MDS, GRAPH, Settings(time_limit_s=1.0), lambda: True).objective == BEST.objective
 
 
 def test_little_time_repeats_the_best_samples(monkeypatch):
-    model = AnnealedSamples(solver_with(MIS, "mis-sparse", "cpu"), "")
-    batch = unit_batch(MIS, [GRAPH, GRAPH])
-    few = model.draw(MIS, batch, 5, Deadline.after(1e-6), np.random.default_rng(0))
+    model = AnnealedSamples(solver_with(MDS, "mds-sparse", "cpu"), "")
+    batch = unit_batch(MDS, [GRAPH, GRAPH])
+    few = model.draw(MDS, batch, 5, Deadline.after(1e-6), np.random.default_rng(0))
     assert torch.equal(few, few[:, :1].expand(-1, 5))
-    many = model.draw(MIS, batch, 5, Deadline.after(600.0), np.random.default_rng(0))
-    energies = MIS.energy(batch, many)
+    many = model.draw(MDS, batch, 5, Deadline.after(600.0), np.random.default_rng(0))
+    energies = MDS.energy(batch, many)
     assert many.shape == (batch.num_rows, 5)
     assert torch.equal(energies, energies.sort(1).values)
 
@@ -95,18 +95,18 @@ def test_a_proof_beside_the_contest_counts(monkeypatch):
 
     monkeypatch.setattr(automatic, "try_proof", prove)
     for limit_s in (None, 1.1):
-        solution = automatic.contested(MIS, GRAPH, Settings(time_limit_s=limit_s))
+        solution = automatic.contested(MDS, GRAPH, Settings(time_limit_s=limit_s))
         assert (solution.optimal, solution.found_by) == (True, "highs")
-    unproven = automatic.contested(MIS, GRAPH, Settings(time_limit_s=0.1))  # no time for a proof
+    unproven = automatic.contested(MDS, GRAPH, Settings(time_limit_s=0.1))  # no time for a proof
     assert (unproven.optimal, unproven.feasible) == (False, True)
 
 
 def test_large_graphs_on_a_gpu_are_contested():
     large = ba_graph(automatic.LARGE_NODES, 2, np.random.default_rng(0))
     gpu, cpu = torch.device("cuda"), torch.device("cpu")
-    assert automatic.is_contested(MIS, large, gpu)
-    assert not automatic.is_contested(MIS, large, cpu)
-    assert not automatic.is_contested(MIS, GRAPH, gpu)
+    assert automatic.is_contested(MDS, large, gpu)
+    assert not automatic.is_contested(MDS, large, cpu)
+    assert not automatic.is_contested(MDS, GRAPH, gpu)
     assert not automatic.is_contested(get_problem("max-clique"), large, gpu)
 
 
@@ -115,9 +115,9 @@ def test_large_sparse_graphs_get_few_chains(monkeypatch):
     monkeypatch.setattr(batch, "largest", 100_000)
     counts = {problem: num_chains(get_problem(problem), batch, Deadline.after(1.0)) for problem in ("mis", "mds")}
     assert set(counts.values()) == {torch.get_num_threads()}
-    assert num_chains(MIS, batch, Deadline.after(None)) == 4
+    assert num_chains(MDS, batch, Deadline.after(None)) == 4
     monkeypatch.setattr(type(batch), "device", torch.device("cuda"))
-    assert num_chains(MIS, batch, Deadline.after(1.0)) == 10
-    assert num_chains(get_problem("mds"), batch, Deadline.after(1.0)) == torch.get_num_threads()  # on the CPU
+    assert num_chains(get_problem("mis"), batch, Deadline.after(1.0)) == 10
+    assert num_chains(MDS, batch, Deadline.after(1.0)) == torch.get_num_threads()  # on the CPU
     monkeypatch.setattr(batch, "largest", 10_000_000)
-    assert num_chains(MIS, batch, Deadline.after(1.0)) == 1
+    assert num_chains(get_problem("mis"), batch, Deadline.after(1.0)) == 1

@@ -157,7 +157,8 @@ def contested(problem: Problem, graph: Graph, settings: Settings) -> Solution:
     """What the best search finds, or an exact solver beside it, which is waited for only if there is no time limit."""
     limit_s = settings.time_limit_s
     proof_s = proof_limit(problem, graph, None) if limit_s is None else limit_s
-    is_tried = is_worth_a_try(problem, graph) and proof_s >= EXACT_S + graph.num_edges / EDGES_PER_S
+    has_time = limit_s is None or limit_s >= EXACT_S + graph.num_edges / EDGES_PER_S
+    is_tried = has_time and is_worth_a_try(problem, graph)
     proof = beside(lambda: try_proof(problem, graph, settings.seed, proof_s) if is_tried else None)
 
     def proven() -> Solution | None:

@@ -25,7 +25,7 @@ from diffuco.pretrained import full_models
 from diffuco.problems import Problem
 from diffuco.solution.result import Solution
 
-SHARE_FOR_MODELS = 0.1
+SHARE_FOR_MODELS = 0.2
 """Of the time limit, in which one model after the other is tried."""
 
 
@@ -68,7 +68,7 @@ def best_model(
     clock = Deadline.after(limit_s)
     tried: list[tuple[float, AnnealedSamples]] = []
     for name in full_models(problem, graph):
-        if limit_s is None or clock.elapsed_s < SHARE_FOR_MODELS * limit_s:
+        if not tried or limit_s is None or clock.elapsed_s < SHARE_FOR_MODELS * limit_s:
             model = AnnealedSamples(solver_with(problem, name, settings.device), "")
             tried.append((float(problem.energy(batch, model.one_pass(problem, batch, seeds)).min()), model))
             if len(tried) == 1:

@@ -161,12 +161,12 @@ def choose_models(problem: str | Problem, graphs: Sequence[Graph]) -> list[Choic
 
 
 def full_models(problem: str | Problem, graph: Graph) -> list[str]:
-    """The shipped models that see all of a graph's weights, of each family the one grown to the most steps.
+    """The shipped models that suit a graph of any size by its mean degree, the one with the most steps first.
 
-    The closest to the graph comes first, as in `choose_model`.
+    Of models that grew from each other, it is the last. All see the weights of the graph that matter to the problem.
 
-    >>> full_models("mds", Graph.from_edges([(0, 1)]))
-    ['mds-sparse-12', 'mds-ba-small-24', 'mds-ba-large']
+    >>> full_models("mds", Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)]))
+    ['mds-sparse-12']
     """
     cards = list_models()
     outgrown = {card["grown_from"] for card in cards}
@@ -176,12 +176,10 @@ def full_models(problem: str | Problem, graph: Graph) -> list[str]:
         if card["problem"] == str(problem)
         and not card["baseline"]
         and card["name"] not in outgrown
+        and _suits_degree(card, 2 * graph.num_edges / max(1, graph.num_nodes))
         and _sees_weights(card, problem, graph)
     ]
-    if graph.num_edges:
-        yours = describe([graph])
-        suited.sort(key=lambda card: _distance(card, yours))
-    return [card["name"] for card in suited]
+    return [card["name"] for card in sorted(suited, key=lambda card: -card["model"]["num_steps"])]
 
 
 def default_model(problem: str | Problem) -> str:
@@ -224,6 +222,14 @@ def _sees_weights(card: dict[str, Any], problem: str | Problem, graph: Graph) ->
     known = without_ignored_weights(get_problem(problem), graph)
     is_unweighted = known.edge_weights is None and known.node_weights is None
     return bool(is_unweighted or card["model"].get("weighted") or card["model"].get("node_weighted"))
+
+
+def _suits_degree(card: dict[str, Any], degree: float) -> bool:
+    """Whether a mean degree is about that of the training graphs; older cards tell it only by size and density."""
+    graphs = card["graphs"]
+    mean = graphs["density"][1] * (graphs["nodes"][1] - 1)
+    low, _, high = graphs.get("degrees", (mean, mean, mean))
+    return bool(low / LIKE_FACTOR < degree < high * LIKE_FACTOR)
 
 
 def _size(card: dict[str, Any]) -> float:
