@@ -23,6 +23,8 @@ README = ROOT / "README.md"
 RESULTS = re.compile(
     r"(?<=<!-- results: written by experiments/model_cards.py -->\n).*?(?=\n<!-- end of results -->)", re.S
 )
+THE_RUN_BEFORE = "the run before it"
+"""What a card names in place of a file that training started from."""
 COVERS = ("mvc", "rb-200")
 BEST_PUBLISHED: dict[tuple[str, str], float | None] = {
     ("mis", "rb-small"): 0.023,
@@ -135,11 +137,18 @@ def _overview(cards: list[Card]) -> str:
     return "\n".join(rows)
 
 
+def _earlier(training: dict[str, Any]) -> str:
+    """A run that another one continued, in words."""
+    start = f" from `{training['start_from']}`" if training["start_from"] not in ("", THE_RUN_BEFORE) else ""
+    objective = " of imitation" if training.get("objective") == "imitation" else ""
+    return f"a run of {training['anneal_epochs']} epochs{objective}{start}"
+
+
 def _section(card: Card) -> str:
     training, shape = card["training"], card["model"]
     start = f"starts from `{training['start_from']}`, " if training.get("start_from") else ""
     if "earlier" in card:
-        start = f"continues a run of {card['earlier']['anneal_epochs']} epochs from `{card['earlier']['start_from']}`, "
+        start = f"continues {' and '.join(map(_earlier, card['earlier']))}; "
     num_parameters = sum(weights.numel() for weights in pretrained.load_model(card["name"]).model.parameters())
     lines = {
         "problem": get_problem(card["problem"]).title,

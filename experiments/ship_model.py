@@ -1,17 +1,18 @@
 """Make a finished run a model that ships with the package, with a card that says how good it is.
 
-usage: python -m experiments.ship_model runs/NAME [--name NAME] [--evaluation JSON...] [--earlier runs/FIRST]
+usage: python -m experiments.ship_model runs/NAME [--name NAME] [--evaluation JSON...] [--earlier runs/FIRST...]
 
 Takes best.safetensors, which holds no optimiser state, puts the training curve of log.jsonl and the records that
 `diffuco evaluate --output` wrote into its card, writes it to the package or, if it is a baseline, to `models`, and
 renews docs/models.md. Of several records, the first is of these weights and the others are of the same run with other
 seeds. A shipped file in place of the folder keeps its weights and curve and gets a new evaluation. A run that continues
-an earlier one keeps that one's configuration in its card, too.
+earlier ones keeps their configurations in its card, too.
 """
 
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.statistics import describe
 from diffuco.model import Checkpoint, load_checkpoint, read_card, save_checkpoint
 from experiments import model_cards
+from experiments.model_cards import THE_RUN_BEFORE
 
 ROOT = Path(__file__).parents[1]
 BUDGET_BYTES = 20_000_000
@@ -40,7 +42,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("run", type=Path, help="folder of a finished run, or a shipped file")
     parser.add_argument("--name", help="name of the model; default: the folder's")
     parser.add_argument("--evaluation", type=Path, nargs="+", default=[], help="records of `diffuco evaluate --output`")
-    parser.add_argument("--earlier", type=Path, help="folder of the run that this one continued")
+    parser.add_argument("--earlier", type=Path, nargs="+", default=[], help="folders of the runs before, in order")
     options = parser.parse_args(arguments)
     try:
         path = ship(options.run, options.name or options.run.resolve().stem, options.evaluation, options.earlier)
@@ -52,7 +54,7 @@ def main(arguments: list[str] | None = None) -> None:
     print(f"{path.name}: {own:.2f} MB; {len(files)} models there, {total:.1f} of {BUDGET_BYTES / 1e6:.0f} MB")
 
 
-def ship(run: Path, name: str, evaluations: list[Path], earlier: Path | None = None) -> Path:
+def ship(run: Path, name: str, evaluations: list[Path], earlier: Sequence[Path] = ()) -> Path:
     """Write the model's file with its full card; nothing is written where something does not fit together."""
     checkpoint = load_checkpoint(run if run.is_file() else run / "best.safetensors")
     card = dict(checkpoint.card)
@@ -62,8 +64,10 @@ def ship(run: Path, name: str, evaluations: list[Path], earlier: Path | None = N
         training = card["training"]
         graphs = get_dataset(training["dataset"]).graphs("train", min(NUM_DESCRIBED, training["num_train_graphs"]))
         card["graphs"] = asdict(describe(graphs)) | {"count": training["num_train_graphs"]}
-    if earlier is not None:
-        card["earlier"] = read_card(earlier / "best.safetensors")["training"]
+    if earlier:
+        before = [read_card(folder / "best.safetensors")["training"] for folder in earlier]
+        first, *others = [*before, card["training"]]
+        *card["earlier"], card["training"] = [first, *(run | {"start_from": THE_RUN_BEFORE} for run in others)]
     if evaluations:
         card["evaluations"] = _evaluations(evaluations, checkpoint, name)
     folder = pretrained.FURTHER if checkpoint.model.config.num_steps == 1 else pretrained.FOLDER

@@ -193,11 +193,11 @@ def test_cards_say_when_to_choose_a_model():
     graphs = {"count": 9, "nodes": [20, 30.0, 42], "density": [0.1, 0.2, 0.3], "mean_degree": 5.0}
     shape = {"num_steps": 4, "weighted": False}
     card = {"problem": "mis", "dataset": "rb-tiny", "graphs": graphs, "model": shape}
-    card |= {"baseline": None, "grown_from": None}
+    card |= {"baseline": None, "faster": None}
     assert when_to_choose(card) == "about 20 to 42 nodes, density 0.1 to 0.3"
     assert when_to_choose(card | {"model": shape | {"weighted": True}}).endswith("with weights")
     assert "baseline" in when_to_choose(card | {"baseline": "egn"})
-    grown = when_to_choose(card | {"grown_from": "small"})
+    grown = when_to_choose(card | {"faster": "small"})
     assert grown.startswith("the graphs of small, where better samples are worth the time of 4 steps")
     assert trained_on(card).startswith("RB graphs of 20 to 42 nodes")
     assert trained_on(card | {"dataset": "proteins"}) == "proteins: 9 graphs"
@@ -225,25 +225,26 @@ def ship(monkeypatch, cards: list[dict]) -> None:
     monkeypatch.setattr(pretrained, "read_card", {card["name"]: card for card in cards}.get)
 
 
-def test_cards_tell_baselines_and_what_a_model_grew_from(monkeypatch):
-    def shipped(name: str, num_steps: int, **training) -> dict:
-        return card_of(name, [200, 250, 300], [0.02, 0.03, 0.04], num_steps) | {"training": training}
+def test_cards_tell_baselines_and_the_next_faster_model(monkeypatch):
+    def shipped(name: str, num_steps: int, dataset: str = "ba-small", **training) -> dict:
+        card = card_of(name, [200, 250, 300], [0.02, 0.03, 0.04], num_steps)
+        return card | {"dataset": dataset, "training": training}
 
     cards = [
+        shipped("small-16", 16),
         shipped("small", 4, start_temperature=1.0),
-        shipped("small-8", 8, start_from="small"),
-        shipped("tuned", 4, start_from="small"),
-        shipped("other", 8, start_from="elsewhere"),
+        shipped("small-8", 8),
+        shipped("other", 8, "ba-large"),
         shipped("one", 1, start_temperature=0.0),
         shipped("one-annealed", 1, start_temperature=1.0),
         card_of("unknown", [200, 250, 300], [0.02, 0.03, 0.04]),
     ]
     ship(monkeypatch, cards)
-    told = {card["name"]: (card["baseline"], card["grown_from"]) for card in pretrained.list_models()}
+    told = {card["name"]: (card["baseline"], card["faster"]) for card in pretrained.list_models()}
     assert told == {
+        "small-16": (None, "small-8"),
         "small": (None, None),
         "small-8": (None, "small"),
-        "tuned": (None, None),
         "other": (None, None),
         "one": ("egn", None),
         "one-annealed": ("egn-anneal", None),
@@ -255,10 +256,10 @@ def test_cards_tell_baselines_and_what_a_model_grew_from(monkeypatch):
 
 def test_the_model_of_the_most_similar_graphs_is_chosen(monkeypatch):
     cards = [
-        card_of("small-8", [200, 250, 300], [0.02, 0.03, 0.04], num_steps=8) | {"training": {"start_from": "small"}},
+        card_of("small-8", [200, 250, 300], [0.02, 0.03, 0.04], num_steps=8) | {"dataset": "ba-small"},
         card_of("large", [800, 1000, 1200], [0.006, 0.008, 0.01]),
         card_of("random", [200, 350, 500], [0.05, 0.15, 0.3]),
-        card_of("small", [200, 250, 300], [0.02, 0.03, 0.04]),
+        card_of("small", [200, 250, 300], [0.02, 0.03, 0.04]) | {"dataset": "ba-small"},
         card_of("baseline", [200, 250, 300], [0.02, 0.03, 0.04], num_steps=1),
     ]
     ship(monkeypatch, cards)

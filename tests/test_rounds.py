@@ -138,7 +138,7 @@ def test_evaluations_count_steps_and_rounds():
     graph = er_graph(30, 0.2, np.random.default_rng(0))
     measured = diffuco.evaluate([graph], model="mis-rb-small", samples=1, step_factor=1, rounds=2, device="cpu")
     assert measured.solver["rounds"] == 2
-    assert measured.solver["evaluations"] == 8 + 2 * round_level(8)
+    assert measured.solver["evaluations"] == 8 + 2 * round_level(8, 60)
 
 
 @pytest.mark.gpu

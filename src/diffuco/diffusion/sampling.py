@@ -18,9 +18,6 @@ from diffuco.diffusion.randomness import RandomSource
 from diffuco.diffusion.reverse import Denoiser, ReverseStep, reverse_process
 from diffuco.graphs.batch import Batch
 
-ROUND_SHARE_PERCENT = 60
-"""Of the diffusion steps: how far a round goes back."""
-
 
 def evaluation_steps(num_steps: int, step_factor: int) -> list[int]:
     """The time step t that the network gets at each of the `step_factor * num_steps` steps.
@@ -31,13 +28,13 @@ def evaluation_steps(num_steps: int, step_factor: int) -> list[int]:
     return [step for step in range(num_steps, 0, -1) for _ in range(step_factor)]
 
 
-def round_level(num_steps: int) -> int:
-    """The step t that a round noises samples back to: more than half of the way, so that much of them is left.
+def round_level(num_steps: int, percent: int) -> int:
+    """The step t that a round noises samples back to, in percent of all steps; much of a sample has to be left.
 
-    >>> [round_level(num_steps) for num_steps in (1, 6, 8, 12, 16, 24)]
+    >>> [round_level(num_steps, 60) for num_steps in (1, 6, 8, 12, 16, 24)]
     [1, 4, 5, 8, 10, 15]
     """
-    return max(1, -(-ROUND_SHARE_PERCENT * num_steps // 100))
+    return max(1, -(-percent * num_steps // 100))
 
 
 @torch.inference_mode()

@@ -13,6 +13,7 @@ from diffuco.diffusion.reverse import Denoiser, ReverseStep
 from diffuco.diffusion.sampling import round_level, round_steps, sample_steps
 from diffuco.graphs.batch import Batch, DenseBatch
 from diffuco.ops.capture import CapturedCalls
+from diffuco.problems import Problem
 
 OnStep = Callable[[Batch, ReverseStep], None]
 
@@ -43,16 +44,18 @@ class Sampler:
         *,
         records: bool = True,
         noise: CategoricalNoise | None = None,
+        round_percent: int = Problem.round_percent,
     ) -> None:
         self.denoiser, self.num_steps, self.device, self.records = denoiser, num_steps, device, records
         self.noise = noise or ExponentialNoise(num_steps)
         """What rounds add to samples."""
+        self.round_level = round_level(num_steps, round_percent)
         self.calls = CapturedCalls(self._dense, device)
         self.lock = threading.Lock()
 
     def num_evaluations(self, step_factor: int, rounds: int) -> int:
         """How often the network is asked for a draw and the rounds after it."""
-        return step_factor * self.num_steps + rounds * round_level(self.num_steps)
+        return step_factor * self.num_steps + rounds * self.round_level
 
     @torch.inference_mode()
     def draw(
@@ -116,7 +119,7 @@ class Sampler:
         if states is None:
             steps = self._steps(batch, num_samples, step_factor, generator)
         else:
-            level, random = round_level(self.num_steps), RowRandom(generator)
+            level, random = self.round_level, RowRandom(generator)
             steps = round_steps(self.denoiser, batch, states, noise=self.noise, level=level, random=random)
         for step in steps:
             if on_step:

@@ -60,6 +60,7 @@ class Solver:
             self.device,
             records=network.is_recordable,
             noise=noise_of(model),
+            round_percent=self.problem.round_percent,
         )
         self.load_seconds = time.perf_counter() - started
 

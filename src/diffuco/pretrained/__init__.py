@@ -36,14 +36,14 @@ ranges."""
 def list_models() -> list[dict[str, Any]]:
     """The cards of all models known by name: name, problem, training graphs, measured quality.
 
-    `baseline` is `egn` or `egn-anneal` for a model that decides in one step, else None. `grown_from` names the model
-    with fewer steps that training started from, else it is None.
+    `baseline` is `egn` or `egn-anneal` for a model that decides in one step, else None. `faster` names the next model
+    down, trained on the same graphs with fewer steps, else it is None.
 
     >>> [card["name"] for card in list_models() if card["problem"] == "qubo"]
     ['qubo-random']
     """
     cards = {name: read_card(path) for name, path in model_files().items()}
-    return [card | {"baseline": _baseline(card), "grown_from": _grown_from(card, cards)} for card in cards.values()]
+    return [card | {"baseline": _baseline(card), "faster": _faster(card, cards)} for card in cards.values()]
 
 
 def _baseline(card: dict[str, Any]) -> str | None:
@@ -53,10 +53,18 @@ def _baseline(card: dict[str, Any]) -> str | None:
     return "egn-anneal" if card.get("training", {}).get("start_temperature") else "egn"
 
 
-def _grown_from(card: dict[str, Any], cards: dict[str, dict[str, Any]]) -> str | None:
-    """The model that training started from, or the run that it continued, if that model had fewer steps."""
-    start = (card.get("earlier") or card.get("training", {})).get("start_from")
-    return start if start in cards and cards[start]["model"]["num_steps"] < card["model"]["num_steps"] else None
+def _faster(card: dict[str, Any], cards: dict[str, dict[str, Any]]) -> str | None:
+    """The model for the same problem and the same training graphs with the next fewer steps."""
+
+    def family(card: dict[str, Any]) -> tuple[str | None, ...]:
+        return card["problem"], card.get("dataset"), _baseline(card)
+
+    steps = {
+        other["model"]["num_steps"]: name
+        for name, other in cards.items()
+        if family(other) == family(card) and "dataset" in card
+    }
+    return steps.get(max((count for count in steps if count < card["model"]["num_steps"]), default=0))
 
 
 def model_files() -> dict[str, Path]:
@@ -163,19 +171,19 @@ def choose_models(problem: str | Problem, graphs: Sequence[Graph]) -> list[Choic
 def full_models(problem: str | Problem, graph: Graph) -> list[str]:
     """The shipped models that suit a graph of any size by its mean degree, the one with the most steps first.
 
-    Of models that grew from each other, it is the last. All see the weights of the graph that matter to the problem.
+    Of models for the same graphs, it is the one with the most steps. All see the weights that matter to the problem.
 
     >>> full_models("mds", Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)]))
     ['mds-sparse-12']
     """
     cards = list_models()
-    outgrown = {card["grown_from"] for card in cards}
+    surpassed = {card["faster"] for card in cards}
     suited = [
         card
         for card in cards
         if card["problem"] == str(problem)
         and not card["baseline"]
-        and card["name"] not in outgrown
+        and card["name"] not in surpassed
         and _suits_degree(card, 2 * graph.num_edges / max(1, graph.num_nodes))
         and _sees_weights(card, problem, graph)
     ]
@@ -190,13 +198,13 @@ def default_model(problem: str | Problem) -> str:
 def _cards(
     problem: str | Problem, baseline: str | None = None, known: Sequence[dict[str, Any]] | None = None
 ) -> list[dict[str, Any]]:
-    # Grown models are used only by name, because the ones they grew from are faster.
+    # Of models for the same graphs, the fastest is the default; the others are used by name.
     cards = [
         card
         for card in (list_models() if known is None else known)
         if card["problem"] == str(problem)
         and card.get("baseline") == baseline
-        and not (card.get("grown_from") and not baseline)
+        and not (card.get("faster") and not baseline)
     ]
     if not cards:
         raise InputError(f"no shipped model solves '{problem}'; train one and give it as the model")
@@ -225,10 +233,9 @@ def _sees_weights(card: dict[str, Any], problem: str | Problem, graph: Graph) ->
 
 
 def _suits_degree(card: dict[str, Any], degree: float) -> bool:
-    """Whether a mean degree is about that of the training graphs; older cards tell it only by size and density."""
+    """Whether a mean degree is about that of the training graphs; older cards do not tell the range."""
     graphs = card["graphs"]
-    mean = graphs["density"][1] * (graphs["nodes"][1] - 1)
-    low, _, high = graphs.get("degrees", (mean, mean, mean))
+    low, _, high = graphs.get("degrees", [graphs["mean_degree"]] * 3)
     return bool(low / LIKE_FACTOR < degree < high * LIKE_FACTOR)
 
 

@@ -68,8 +68,8 @@ def when_to_choose(card: Card) -> str:
     """Which graphs a model is right for: those like its training graphs."""
     if card["baseline"]:
         return "comparing: it decides in one step, as the baseline EGN does"
-    if start := card["grown_from"]:
-        return f"the graphs of {start}, where better samples are worth the time of {card['model']['num_steps']} steps"
+    if faster := card["faster"]:
+        return f"the graphs of {faster}, where better samples are worth the time of {card['model']['num_steps']} steps"
     if "graphs" not in card:
         return "graphs like those"
     (fewest, _, most), (sparsest, _, densest) = card["graphs"]["nodes"], card["graphs"]["density"]

@@ -106,6 +106,8 @@ class Problem(ABC):
     scales_with_weights: ClassVar[bool] = False
     """Whether the energy is twice as large if all weights it uses are; searches then work in units of the largest."""
     annealing: ClassVar[Annealing] = Annealing()
+    round_percent: ClassVar[int] = 60
+    """Of the diffusion steps: how far a round goes back (docs/log.md)."""
     proof_nodes: ClassVar[int] = 40
     """Largest graphs on which the method `auto` tries a proof: a little more than what mostly takes a second."""
     proof_edges: ClassVar[int] = 0

@@ -187,7 +187,7 @@ class Service:
         if name in self.cards:
             raise InputError(f"{path}: there is already a model '{name}'; rename the file")
         problem, shape = problem_of(checkpoint).name, asdict(checkpoint.model.config)
-        about = {"name": name, "problem": problem, "model": shape, "baseline": None, "grown_from": None}
+        about = {"name": name, "problem": problem, "model": shape, "baseline": None, "faster": None}
         self.cards[name] = about | checkpoint.card
         self._paths[name] = path
         self._own_defaults.setdefault(problem, name)
