@@ -17,6 +17,7 @@ Legend: B graphs, N rows, S samples, R random features per node.
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -39,13 +40,21 @@ def weighted_paths(
     num_samples: int,
     generator: torch.Generator,
 ) -> tuple[Tensor, Tensor]:
-    """States X_0 [N, S], and log w + H(X_0) / temperature of their paths [B, S], which no temperature changes.
+    """Draw paths; their ends X_0 [N, S] and log w + H(X_0) / temperature [B, S], the part that no temperature changes.
 
     Without a noise that flips variables, X_0 is taken to be independent of the other states.
     """
-    log_ratio = math.log(2) * batch.sizes.double()[:, None]  # -log q(X_T)
     random = RowRandom(generator, torch.float64)
-    for taken in reverse_process(_InDouble(denoiser), batch, range(num_steps, 0, -1), num_samples, random):
+    steps = range(num_steps, 0, -1)
+    return end_and_log_ratio(batch, noise, reverse_process(_InDouble(denoiser), batch, steps, num_samples, random))
+
+
+def end_and_log_ratio(
+    batch: Batch, noise: CategoricalNoise | None, path: Iterable[ReverseStep]
+) -> tuple[Tensor, Tensor]:
+    """The same for given paths."""
+    log_ratio = math.log(2) * batch.sizes.double()[:, None]  # -log q(X_T)
+    for taken in path:
         log_reverse = batch.graph_sum(mean_field.log_prob(taken.logits, taken.next_x))
         if noise is not None:
             log_ratio = log_ratio + batch.graph_sum(_log_forward(noise, taken)) - log_reverse
