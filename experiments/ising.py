@@ -18,6 +18,7 @@ import torch
 
 import diffuco
 from diffuco.foundation.provenance import hardware, source_commit
+from diffuco.foundation.wording import with_error
 from diffuco.graphs.collection import Collection
 
 ROOT = Path(__file__).parents[1]
@@ -90,9 +91,7 @@ def exact(side: int, temperature: float) -> tuple[float, float]:
     return log_z(beta), (log_z(beta - change) - log_z(beta + change)) / (2 * change)
 
 
-def compared(
-    graph: diffuco.Graph, side: int, name: str, model: Any, temperature: float, draws: int
-) -> dict[str, Any]:
+def compared(graph: diffuco.Graph, side: int, name: str, model: Any, temperature: float, draws: int) -> dict[str, Any]:
     """The estimates beside the exact values."""
     found = diffuco.sample(graph, "qubo", temperature=temperature, model=model, samples=draws, device="cpu")
     log_z, mean_energy = exact(side, temperature)
@@ -106,16 +105,15 @@ def compared(
 
 def table(rows: list[dict[str, Any]]) -> str:
     """The rows in Markdown."""
-    lines = [
-        "| model | temperature | log Z, exact | estimate | mean energy, exact | estimate | chain | effective draws | accepted |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
-    ]
+    headings = ("model", "temperature", "log Z, exact", "estimate", "mean energy, exact", "estimate", "chain", "drift")
+    headings += ("effective draws", "accepted")
+    lines = [f"| {' | '.join(headings)} |", f"|{len(headings) * ' --- |'}"]
     for row in rows:
-        log_z, energy = (f"{row[name]['value']:.2f} ± {row[name]['error']:.2f}" for name in ("log_z", "mean_energy"))
+        log_z, energy, drift = (with_error(*row[name].values()) for name in ("log_z", "mean_energy", "energy_drift"))
         exact_values = [f"{row['exact'][name]:.2f}" for name in ("log_z", "mean_energy")]
         lines.append(
             f"| {row['model']} | {row['temperature']:g} | {exact_values[0]} | {log_z} | {exact_values[1]} | {energy} "
-            f"| {row['chain_mean_energy']:.2f} | {row['effective_sample_size']:,.0f} of {row['samples']:,} "
+            f"| {row['chain_mean_energy']:.2f} | {drift} | {row['effective_sample_size']:,.0f} of {row['samples']:,} "
             f"| {row['acceptance_rate']:.0%} |"
         )
     return "\n".join(lines)

@@ -1,5 +1,6 @@
 """Draws from the Boltzmann distribution against enumeration: weights, Z, energies, the chain."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from diffuco.diffusion.path_weights import end_and_log_ratio, weighted_paths
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import DenseBatch, SparseBatch
 from diffuco.graphs.graph import Graph
+from diffuco.inference.heat_bath import sweep
 from diffuco.problems import all_problems, get_problem
 from diffuco.solution.samples import BoltzmannSamples
 from test_loss import PATH, RING, WEIGHTED, Tabular, all_paths, as_samples, predict
@@ -94,6 +96,7 @@ def samples_of(problem, graph, energies, log_ratio) -> BoltzmannSamples:
         states=np.zeros((graph.num_nodes, len(energies)), dtype=bool),
         energies=energies,
         log_weights=log_ratio - energies / TEMPERATURE,
+        gibbs_changes=np.zeros(len(energies)),
         found_by="a table",
         seed=0,
         seconds=0.0,
@@ -142,6 +145,20 @@ def test_rare_states_are_drawn_as_often_as_their_weight_says():
 
 
 @for_all_problems
+def test_sweeps_reach_the_boltzmann_distribution_and_leave_it_as_it_is(problem):
+    graph, generator = WEIGHTED if problem.name == "qubo" else RING, oracle.seeded(0)
+    batch, x = SparseBatch.from_graphs([graph]), torch.ones(graph.num_nodes, 4000, dtype=torch.float64)
+    _, expected = exact(problem, graph, TEMPERATURE)
+    drift = []
+    for _ in range(12):
+        before, x = problem.energy(batch, x), sweep(problem, batch, x, temperature=TEMPERATURE, generator=generator)
+        drift.append((problem.energy(batch, x) - before).mean().item())
+    energies = problem.energy(batch, x)
+    assert abs(energies.mean() - expected) < 4 * energies.std() / 4000**0.5
+    assert abs(drift[0]) > 0.1 > 2 * abs(drift[-1])
+
+
+@for_all_problems
 def test_every_problem_is_sampled_with_its_shipped_model(problem):
     weighted = oracle.weighted_graph()
     if not problem.uses_node_weights:
@@ -185,6 +202,65 @@ def test_a_graph_without_nodes_has_one_state(models):
     empty = Graph.from_edges([], num_nodes=0)
     found = diffuco.sample(empty, "mis", temperature=1.0, model=models["mis"], samples=3, device="cpu")
     assert found.log_z == (0.0, 0.0)
+
+
+def test_drift_shows_that_a_model_misses_states(models):
+    """A trained model that draws little but optima has even weights, though most states are missing."""
+    missing = diffuco.sample(PATH, "mis", temperature=1.0, samples=500, device="cpu")
+    assert missing.effective_sample_size > 15
+    assert missing.energy_drift.value > 4 * missing.energy_drift.error
+    fair = diffuco.sample(PATH, "mis", temperature=1.0, model=models["mis"], samples=500, device="cpu")
+    assert abs(fair.energy_drift.value) < 4 * fair.energy_drift.error
+
+
+def test_command_prints_estimates_and_writes_draws(run, house, models, tmp_path):
+    common = ("sample", "mis", house, "--temperature", 1, "--model", models["mis"], "--samples", 300)
+    outcome = run(*common, "--json", "--output", tmp_path / "new" / "draws.npz")
+    assert (outcome.code, outcome.err) == (0, "")
+    record = json.loads(outcome.out)
+    found = diffuco.sample(house, "mis", temperature=1.0, model=models["mis"], samples=300)
+    log_z, _ = exact(get_problem("mis"), diffuco.read_graph(house), 1.0)
+    assert abs(record["log_z"]["value"] - log_z) < 4 * record["log_z"]["error"]
+    assert record["log_z"] == found.log_z._asdict()
+    assert record["energy_drift"] == found.energy_drift._asdict()
+    assert (record["file"], record["nodes"], record["samples"]) == (str(house), 5, 300)
+    with np.load(tmp_path / "new" / "draws.npz") as draws:
+        assert np.array_equal(draws["states"], found.states)
+        assert np.array_equal(draws["log_weights"], found.log_weights)
+        assert draws["labels"].tolist() == ["1", "2", "3", "4", "5"]
+    lines = run(*common).out.splitlines()
+    assert lines[0].startswith("Maximum Independent Set at temperature 1, by ")
+    assert f"effective sample size  {found.effective_sample_size:.1f}" in lines
+
+
+@pytest.mark.parametrize(
+    ("temperature", "samples", "warning"),
+    [(1, 500, "moves the mean energy by"), (0.01, 20, "the 20 draws are worth")],
+)
+def test_command_warns_of_draws_that_cannot_be_trusted(run, tmp_path, temperature, samples, warning):
+    (tmp_path / "path.edges").write_text("0 1\n1 2\n")
+    outcome = run("sample", "mis", tmp_path / "path.edges", "--temperature", temperature, "--samples", samples)
+    (line,) = outcome.warnings
+    assert outcome.code == 0
+    assert warning in line
+    assert "trust neither the estimates nor their errors; raise --temperature, or give a --model" in line
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--temperature", "-1"], "the temperature is -1; give a number above 0"),
+        (["--temperature", "1", "--samples", "0"], "samples is 0; give 2 or more"),
+        (["--temperature", "1", "--output", "draws.txt"], "draws.txt: draws are written as NumPy arrays"),
+        (["--temperature", "1", "--model", "nothing"], "unknown model 'nothing'"),
+        ([], "Missing option '--temperature'"),
+    ],
+)
+def test_command_refuses_in_one_line(run, house, options, complaint):
+    outcome = run("sample", "mis", house, *options)
+    (line,) = outcome.err.splitlines()
+    assert outcome.code == 2
+    assert complaint in line
 
 
 @pytest.mark.parametrize(

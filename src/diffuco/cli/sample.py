@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 FEW = 30
 """Effective draws below which the errors themselves mean little."""
+MANY_ERRORS = 4
+"""Standard errors that the mean energy may drift by chance."""
+LITTLE = 0.01
+"""Of the temperature: a drift that changes little."""
 MODEL_HELP = "Shipped model or path; best is one that was trained at this temperature."
 OUTPUT_HELP = "Write states, energies, log-weights and node labels to this .npz file."
 
@@ -25,7 +29,7 @@ def add_to(app: typer.Typer) -> None:
     app.command(
         epilog=options.examples(
             "diffuco sample mis graph.clq --temperature 0.2",
-            "diffuco sample qubo lattice.qubo --temperature 2.5 --model runs/lattice/last.safetensors --output draws.npz",
+            "diffuco sample mis graph.clq --temperature 0.5 --model runs/mine/last.safetensors --output draws.npz",
         )
     )(sample)
 
@@ -62,10 +66,21 @@ def sample(
     print_json(record) if as_json else print_result(_text(found))
     if found.reason:
         print_note(f"drawn by {found.found_by}: {found.reason}")
-    if found.effective_sample_size < FEW:
-        worth = f"the {counted(samples, 'draw')} are worth {found.effective_sample_size:.1f}"
+    if doubt := _doubt(found):
         remedy = "raise --temperature, or give a --model that was trained at it on such graphs"
-        print_warning(f"{worth}, too few to trust the estimates and their errors; {remedy}")
+        print_warning(f"{doubt}: trust neither the estimates nor their errors; {remedy}")
+
+
+def _doubt(found: "BoltzmannSamples") -> str:
+    """What speaks against the draws; empty if nothing does."""
+    if found.effective_sample_size < FEW:
+        return f"the {counted(len(found.weights), 'draw')} are worth {found.effective_sample_size:.1f}"
+    drift, error = found.energy_drift
+    if abs(drift) > max(MANY_ERRORS * error, LITTLE * found.temperature):
+        return (
+            f"a sweep of Gibbs sampling moves the mean energy by {with_error(drift, error)}, so the model misses states"
+        )
+    return ""
 
 
 def _text(found: "BoltzmannSamples") -> str:
@@ -76,6 +91,7 @@ def _text(found: "BoltzmannSamples") -> str:
         "log Z": with_error(*found.log_z),
         "free energy": with_error(*found.free_energy),
         "mean energy": with_error(*found.mean_energy),
+        "energy drift": with_error(*found.energy_drift),
         "seconds": f"{found.seconds:.2f}",
     }
     title = f"{found.problem.title} at temperature {found.temperature:g}, by {found.found_by}"

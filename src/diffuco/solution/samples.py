@@ -25,7 +25,7 @@ class Estimate(NamedTuple):
 class BoltzmannSamples:
     """Draws of a model, weighted so that they stand for the Boltzmann distribution exp(-H / temperature) / Z.
 
-    Errors and everything else here are worth as much as `effective_sample_size` says.
+    Trust the estimates and their errors if `effective_sample_size` is large and `energy_drift` is 0 within its error.
 
     >>> import diffuco
     >>> found = diffuco.sample([(0, 1), (1, 2), (2, 0)], "mis", temperature=1.0, samples=500)
@@ -42,6 +42,8 @@ class BoltzmannSamples:
     """[S] H of every state."""
     log_weights: NDArray[np.float64] = field(repr=False)
     """[S] logarithm of every draw's weight; the mean of the weights is an unbiased estimate of Z."""
+    gibbs_changes: NDArray[np.float64] = field(repr=False)
+    """[S] how the energy of every draw changed in one sweep of Gibbs sampling; the other fields are from before it."""
     found_by: str
     """Name of the model."""
     seed: int
@@ -78,6 +80,14 @@ class BoltzmannSamples:
         """Mean of H."""
         return self.mean(self.energies)
 
+    @property
+    def energy_drift(self) -> Estimate:
+        """How a sweep of Gibbs sampling changes the mean energy: not at all, unless the model misses states.
+
+        The weights do not know of states that were never drawn.
+        """
+        return self.mean(self.gibbs_changes)
+
     def mean(self, values: ArrayLike) -> Estimate:
         """Mean over the Boltzmann distribution of any quantity, given its value for every draw. [S]."""
         each = np.asarray(values, dtype=np.float64)
@@ -112,6 +122,7 @@ class BoltzmannSamples:
     def to_dict(self) -> dict[str, Any]:
         """The estimates, as `diffuco sample --json` prints them."""
         estimates = {"log_z": self.log_z, "free_energy": self.free_energy, "mean_energy": self.mean_energy}
+        estimates["energy_drift"] = self.energy_drift
         return {
             "problem": self.problem.name,
             "file": self.graph.name,
