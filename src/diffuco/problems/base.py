@@ -105,6 +105,8 @@ class Problem(ABC):
     """Whether the node weights do."""
     scales_with_weights: ClassVar[bool] = False
     """Whether the energy is twice as large if all weights it uses are; searches then work in units of the largest."""
+    sides_are_alike: ClassVar[bool] = False
+    """Whether choosing all other nodes instead is the same solution."""
     annealing: ClassVar[Annealing] = Annealing()
     proof_nodes: ClassVar[int] = 40
     """Largest graphs on which the method `auto` tries a proof: a little more than what mostly takes a second."""

@@ -18,6 +18,7 @@ from diffuco.methods import Method, ModelMethod, Settings, check_method, get_met
 from diffuco.problems import Problem, States, check_weights, get_problem, graph_for
 from diffuco.solution.result import Solution
 from diffuco.solution.verification import states_of
+from diffuco.solving.several import several
 
 
 def solve(
@@ -34,6 +35,7 @@ def solve(
     rounds: int | None = None,
     refine: int | None = None,
     start: object = None,
+    solutions: int | None = None,
     seed: int = 0,
     device: str = "auto",
     on_solved: Callable[[int], None] | None = None,
@@ -48,6 +50,8 @@ def solve(
     Any option of models (`model`, and `samples` to `refine`; see `SampleOptions`) draws samples of a model instead,
     which is the method `diffuco`. `time_limit_s` is per graph. `start` is a solution of your own (labels, a mask, a
     file or a `Solution`; for several graphs a list of them). Annealing continues from it; the answer is never worse.
+    With `solutions`, each graph gets a list of up to that many distinct feasible solutions, best first: those that the
+    method found, and annealing adds to them.
 
     >>> import numpy as np
     >>> five_cycle = np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]])
@@ -56,7 +60,11 @@ def solve(
     (2.0, True, 'cp-sat')
     >>> solve(five_cycle, "mis", method="greedy").objective
     2.0
+    >>> sorted(answer.nodes for answer in solve([(0, 1), (1, 2), (2, 0)], "mis", solutions=5))
+    [[0], [1], [2]]
     """
+    if solutions is not None and solutions < 1:
+        raise InputError(f"solutions is {solutions}; give 1 or more")
     known = get_problem(problem)
     given = {"samples": samples, "step_factor": step_factor, "decode": decode, "token_size": token_size}
     chosen = choose_method(method, model, **given, rounds=rounds, refine=refine)
@@ -66,11 +74,14 @@ def solve(
     check_weights(known, graphs)
     starts = None if start is None else starting_states(start if many else [start], graphs)
     place = pick_device(device)
-    solutions = chosen.solve(known, graphs, Settings(seed, place, time_limit_s, on_solved))
+    found = chosen.solve(known, graphs, Settings(seed, place, time_limit_s, on_solved))
     if starts is not None:
-        pairs = zip(solutions, starts, strict=True)
-        solutions = [improved(solution, own, seed=seed, device=place) for solution, own in pairs]
-    return solutions if many else solutions[0]
+        pairs = zip(found, starts, strict=True)
+        found = [improved(solution, own, seed=seed, device=place) for solution, own in pairs]
+    if solutions is None:
+        return found if many else found[0]
+    lists = [several(solution, solutions, Settings(seed, place, time_limit_s)) for solution in found]
+    return lists if many else lists[0]
 
 
 def choose_method(method: str | Method, model: Model | None, **options: Any) -> Method:
