@@ -204,6 +204,15 @@ def test_a_graph_without_nodes_has_one_state(models):
     assert found.log_z == (0.0, 0.0)
 
 
+def test_transfer_matrix_of_the_lattice_agrees_with_enumeration():
+    from experiments.ising import exact as by_transfer_matrix
+    from experiments.ising import lattice
+
+    graph = lattice(3, np.random.default_rng(0))
+    for temperature in (1.5, 3.0):
+        assert by_transfer_matrix(3, temperature) == pytest.approx(exact(get_problem("qubo"), graph, temperature))
+
+
 def test_drift_shows_that_a_model_misses_states(models):
     """A trained model that draws little but optima has even weights, though most states are missing."""
     missing = diffuco.sample(PATH, "mis", temperature=1.0, samples=500, device="cpu")
