@@ -17,6 +17,9 @@ from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import DenseBatch, SparseBatch
 from diffuco.graphs.graph import Graph
 from diffuco.inference.heat_bath import sweep
+from diffuco.inference.solver import noise_of
+from diffuco.model import Gnn, GnnConfig
+from diffuco.model.checkpoint import Checkpoint
 from diffuco.problems import all_problems, get_problem
 from diffuco.solution.samples import BoltzmannSamples
 from test_loss import PATH, RING, WEIGHTED, Tabular, all_paths, as_samples, predict
@@ -172,6 +175,20 @@ def test_every_problem_is_sampled_with_its_shipped_model(problem):
     assert np.isfinite(found.log_weights).all()
 
 
+@for_all_noises
+def test_models_are_weighted_by_the_noise_of_their_training(noise_name):
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        network = Gnn(GnnConfig(num_steps=2, num_layers=2, num_hidden=16))
+    model = Checkpoint(network.eval(), "mis", "untrained", {"training": {"noise": noise_name}})
+    found = diffuco.sample(PATH, "mis", temperature=1.0, model=model, samples=3000, device="cpu")
+    log_z, mean_energy = exact(get_problem("mis"), PATH, 1.0)
+    assert noise_of(model) == flipping(noise_name, 2)
+    assert found.effective_sample_size > 50
+    assert abs(found.log_z.value - log_z) < 4 * found.log_z.error
+    assert abs(found.mean_energy.value - mean_energy) < 4 * found.mean_energy.error
+
+
 def test_weights_in_other_units_are_the_same_distribution_at_that_temperature(models):
     light = oracle.weighted_graph()
     heavy = replace(light, edge_weights=1e6 * light.edge_weights, node_weights=1e6 * light.node_weights)
@@ -202,6 +219,7 @@ def test_a_graph_without_nodes_has_one_state(models):
     empty = Graph.from_edges([], num_nodes=0)
     found = diffuco.sample(empty, "mis", temperature=1.0, model=models["mis"], samples=3, device="cpu")
     assert found.log_z == (0.0, 0.0)
+    assert found.to_dict()["least_log_z"] == 0
 
 
 def test_transfer_matrix_of_the_lattice_agrees_with_enumeration():
@@ -220,6 +238,14 @@ def test_drift_shows_that_a_model_misses_states(models):
     assert missing.energy_drift.value > 4 * missing.energy_drift.error
     fair = diffuco.sample(PATH, "mis", temperature=1.0, model=models["mis"], samples=500, device="cpu")
     assert abs(fair.energy_drift.value) < 4 * fair.energy_drift.error
+
+
+def test_states_that_were_drawn_bound_log_z(models):
+    log_z, _ = exact(get_problem("mis"), PATH, 0.1)
+    found = diffuco.sample(PATH, "mis", temperature=0.1, model=models["mis"], samples=300, device="cpu")
+    assert found.least_log_z == pytest.approx(log_z)  # all eight states were drawn
+    some = diffuco.sample(PATH, "mis", temperature=0.1, samples=2, device="cpu")
+    assert some.least_log_z < log_z
 
 
 def test_command_prints_estimates_and_writes_draws(run, house, models, tmp_path):
@@ -244,7 +270,11 @@ def test_command_prints_estimates_and_writes_draws(run, house, models, tmp_path)
 
 @pytest.mark.parametrize(
     ("temperature", "samples", "warning"),
-    [(1, 500, "moves the mean energy by"), (0.01, 20, "the 20 draws are worth")],
+    [
+        (1, 500, "moves the mean energy by"),
+        (0.01, 20, "the 20 draws are worth"),
+        (0.1, 20_000, "the states drawn prove that log Z is at least 20.00"),
+    ],
 )
 def test_command_warns_of_draws_that_cannot_be_trusted(run, tmp_path, temperature, samples, warning):
     (tmp_path / "path.edges").write_text("0 1\n1 2\n")
@@ -277,6 +307,7 @@ def test_command_refuses_in_one_line(run, house, options, complaint):
     [
         ({"temperature": 0.0}, "the temperature is 0; give a number above 0"),
         ({"temperature": float("nan")}, "the temperature is nan; give a number above 0"),
+        ({"temperature": 1e-320, "samples": 2}, "too small for energies like -2; raise it"),
         ({"temperature": 1.0, "samples": 1}, "samples is 1; give 2 or more"),
         ({"temperature": 1.0, "model": "max-cut-ba-small"}, "was trained for max-cut, not mis"),
     ],

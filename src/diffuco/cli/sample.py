@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FEW = 30
 """Effective draws below which the errors themselves mean little."""
 MANY_ERRORS = 4
-"""Standard errors that the mean energy may drift by chance."""
+"""Standard errors that estimates may be off by chance."""
 LITTLE = 0.01
 """Of the temperature: a drift that changes little."""
 MODEL_HELP = "Shipped model or path; best is one that was trained at this temperature."
@@ -80,6 +80,8 @@ def _doubt(found: "BoltzmannSamples") -> str:
         return (
             f"a sweep of Gibbs sampling moves the mean energy by {with_error(drift, error)}, so the model misses states"
         )
+    if found.log_z.value + MANY_ERRORS * found.log_z.error < found.least_log_z:
+        return f"the states drawn prove that log Z is at least {found.least_log_z:.2f}"
     return ""
 
 
@@ -89,6 +91,7 @@ def _text(found: "BoltzmannSamples") -> str:
         "effective sample size": f"{found.effective_sample_size:.1f}",
         "acceptance rate": f"{found.acceptance_rate:.0%}",
         "log Z": with_error(*found.log_z),
+        "log Z, at least": f"{found.least_log_z:.2f}",
         "free energy": with_error(*found.free_energy),
         "mean energy": with_error(*found.mean_energy),
         "energy drift": with_error(*found.energy_drift),

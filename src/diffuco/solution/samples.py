@@ -25,7 +25,8 @@ class Estimate(NamedTuple):
 class BoltzmannSamples:
     """Draws of a model, weighted so that they stand for the Boltzmann distribution exp(-H / temperature) / Z.
 
-    Trust the estimates and their errors if `effective_sample_size` is large and `energy_drift` is 0 within its error.
+    Trust the estimates and their errors if `effective_sample_size` is large, `energy_drift` is 0 within its error and
+    `log_z` is not below `least_log_z`.
 
     >>> import diffuco
     >>> found = diffuco.sample([(0, 1), (1, 2), (2, 0)], "mis", temperature=1.0, samples=500)
@@ -68,6 +69,12 @@ class BoltzmannSamples:
         largest, count = self.log_weights.max(), len(self.weights)
         mean = np.exp(self.log_weights - largest).mean()
         return Estimate(float(largest + np.log(mean)), float((count * self.weights).std(ddof=1) / np.sqrt(count)))
+
+    @property
+    def least_log_z(self) -> float:
+        """log of the sum over the distinct states drawn. The true log Z is not below it; a poor estimate may be."""
+        _, first = np.unique(np.packbits(self.states, axis=0), axis=1, return_index=True)
+        return float(np.logaddexp.reduce(-self.energies[first] / self.temperature))
 
     @property
     def free_energy(self) -> Estimate:
@@ -132,6 +139,7 @@ class BoltzmannSamples:
             "samples": len(self.weights),
             "effective_sample_size": self.effective_sample_size,
             "acceptance_rate": self.acceptance_rate,
+            "least_log_z": self.least_log_z,
             **{name: estimate._asdict() for name, estimate in estimates.items()},
             "found_by": self.found_by,
             "reason": self.reason,

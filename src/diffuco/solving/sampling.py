@@ -65,13 +65,17 @@ def sample(
         energies = [unit * known.energy(batch, states)[0] for states in (x, moved)]
         parts.append([batch.split(x.bool())[0], log_ratio[0], *energies])
     states, log_ratios, before, after = (torch.cat(part, dim=-1).cpu().numpy() for part in zip(*parts, strict=True))
+    with np.errstate(over="ignore"):
+        log_weights = log_ratios - before / temperature
+    if not np.isfinite(log_weights).all():
+        raise InputError(f"the temperature is {temperature:g}, too small for energies like {before[0]:g}; raise it")
     return BoltzmannSamples(
         problem=known,
         graph=source,
         temperature=temperature,
         states=states,
         energies=before,
-        log_weights=log_ratios - before / temperature,
+        log_weights=log_weights,
         gibbs_changes=after - before,
         found_by=solver.checkpoint.name,
         seed=seed,
