@@ -26,7 +26,9 @@ OUTPUT_HELP = (
     "one .jsonl or .parquet file; the same command then continues a stopped run."
 )
 METHOD_HELP = "A name that `diffuco methods` lists. Options of models choose the method diffuco."
-START_HELP = "A solution of your own, as --output writes it. Annealing continues from it; the answer is never worse."
+START_HELP = (
+    "A solution of your own, as --output writes it. Annealing and --rounds continue from it; the answer is never worse."
+)
 SOLUTIONS_HELP = "Show up to this many distinct solutions, best first. Annealing adds to those of the method."
 ENGINE_HELP = "Where to solve: on this machine, or on a Ray cluster, with --output to a .jsonl or .parquet file."
 

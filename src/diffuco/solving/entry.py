@@ -49,7 +49,8 @@ def solve(
     The method `auto` proves the optimum of a small graph and searches otherwise; `diffuco methods` lists the others.
     Any option of models (`model`, and `samples` to `refine`; see `SampleOptions`) draws samples of a model instead,
     which is the method `diffuco`. `time_limit_s` is per graph. `start` is a solution of your own (labels, a mask, a
-    file or a `Solution`; for several graphs a list of them). Annealing continues from it; the answer is never worse.
+    file or a `Solution`; for several graphs a list of them). Annealing and `rounds` of a model continue from it; the
+    answer is never worse.
     With `solutions`, each graph gets a list of up to that many distinct feasible solutions, best first: those that the
     method found, and annealing adds to them.
 
@@ -77,7 +78,7 @@ def solve(
     found = chosen.solve(known, graphs, Settings(seed, place, time_limit_s, on_solved))
     if starts is not None:
         pairs = zip(found, starts, strict=True)
-        found = [improved(solution, own, seed=seed, device=place) for solution, own in pairs]
+        found = [improved(solution, own, chosen, seed=seed, device=place) for solution, own in pairs]
     if solutions is None:
         return found if many else found[0]
     lists = [several(solution, solutions, Settings(seed, place, time_limit_s)) for solution in found]
@@ -104,11 +105,13 @@ def starting_states(start: object, graphs: Sequence[Graph]) -> list[States]:
     return [states_of(own, graph) for own, graph in zip(start, graphs, strict=True)]
 
 
-def improved(solution: Solution, start: States, *, seed: int, device: torch.device) -> Solution:
-    """The better of a solution and what annealing finds from the user's own; never worse than the user's own."""
+def improved(solution: Solution, start: States, method: Method, *, seed: int, device: torch.device) -> Solution:
+    """The better of a solution and what is found from the user's own by rounds, if asked for, and annealing."""
     problem, graph, started = solution.problem, solution.graph, now(device)
     batch = unit_batch(problem, [graph], device)
     own = torch.from_numpy(start)[:, None].float().to(device)
+    if isinstance(method, ModelMethod) and method.options.rounds:
+        own = torch.cat([own, method.rounds_from(problem, graph, batch, own, seed)], dim=1)
     schedule = schedule_for_samples(problem, graph.num_nodes)
     states = torch.cat([refine_states(problem, batch, own, schedule, seed=seed), own], dim=1)
     seconds = solution.seconds | {"refine": solution.seconds.get("refine", 0.0) + now(device) - started}
