@@ -55,7 +55,7 @@ SHORTER = {
     r"^(diffuco train (?!--list).*)": r"\1 --set anneal_epochs=1",
     r"^(diffuco train mis-tiny.*)": r"\1 --set num_train_graphs=32 --set num_validation_graphs=4",
 }
-COUNTS_DIFFER = r"--count 2\b|^diffuco train|--budget"
+COUNTS_DIFFER = r"--count 2\b|^diffuco (train|sample)|--budget"
 """Of shortened commands: they print other numbers than those shown."""
 DEPENDS_ON_THE_MACHINE = (
     r"^\d+ nodes: |proven optimal|solved by|[Mm]inutes|^step |^Minimum Dominating Set, methods|test-\d{4}\.graph"

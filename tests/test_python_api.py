@@ -16,6 +16,7 @@ from diffuco.foundation.errors import GraphWarning, InputError
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.generate import er_graph
 from diffuco.graphs.graph import Graph
+from diffuco.inference.sampler import Sampler
 from diffuco.inference.solver import SampleOptions, Solver
 from diffuco.methods import ModelMethod, get_method
 from diffuco.problems import Problem, all_problems, get_problem
@@ -249,6 +250,18 @@ def test_an_answer_is_worse_neither_than_the_start_nor_than_without_it(problem):
             assert solution.found_by in ("greedy", "anneal")
             if solution.found_by == "anneal":
                 assert solution.reason == "annealing from the given solution was ahead of greedy"
+
+
+def test_rounds_go_on_from_the_start(models, monkeypatch):
+    graph, seen = er_graph(30, 0.2, np.random.default_rng(0)), []
+    best = diffuco.solve(graph, "mis", method="anneal", device="cpu")
+    again = Sampler.draw_again
+    monkeypatch.setattr(Sampler, "draw_again", lambda *args, **told: (seen.append(args[2]), again(*args, **told))[1])
+    options = {"model": models["mis"], "samples": 3, "rounds": 2, "refine": 0, "device": "cpu"}
+    solution = diffuco.solve(graph, "mis", start=best, **options)
+    assert solution.objective >= best.objective
+    assert len(seen) == 4
+    assert (seen[2].bool().numpy() == best.chosen[:, None]).all()
 
 
 def test_a_start_is_a_solution_of_any_kind(tmp_path):

@@ -30,14 +30,17 @@ if TYPE_CHECKING:
     from diffuco.problems import Problem
     from diffuco.problems.conformance import check_problem
     from diffuco.solution.result import Solution
+    from diffuco.solution.samples import BoltzmannSamples
     from diffuco.solution.verification import check
     from diffuco.solving.entry import solve
+    from diffuco.solving.sampling import sample
     from diffuco.training.config import TrainConfig
     from diffuco.training.loop import train
     from diffuco.training.objectives import Objective
 
 
 _HOME = {
+    "BoltzmannSamples": "diffuco.solution.samples",
     "DiffUCOSampler": "diffuco.integrations.dimod_sampler",
     "Graph": "diffuco.graphs.graph",
     "InputError": "diffuco.foundation.errors",
@@ -59,12 +62,14 @@ _HOME = {
     "read_graph": "diffuco.graphs.formats",
     "register_method": "diffuco.methods",
     "register_network": "diffuco.model",
+    "sample": "diffuco.solving.sampling",
     "save_model": "diffuco.pretrained",
     "solve": "diffuco.solving.entry",
     "train": "diffuco.training.loop",
 }
 
 __all__ = [
+    "BoltzmannSamples",
     "DiffUCOSampler",
     "Graph",
     "InputError",
@@ -86,6 +91,7 @@ __all__ = [
     "read_graph",
     "register_method",
     "register_network",
+    "sample",
     "save_model",
     "solve",
     "train",

@@ -1,4 +1,4 @@
-"""Commands: `diffuco solve | train | evaluate | compare | reference | generate | check | serve | models | ...`.
+"""Commands: `diffuco solve | sample | train | evaluate | compare | reference | generate | check | serve | ...`.
 
 Each command is one short file, imported only when the command runs. The files call the public functions of the package,
 which load torch only when called. So every `--help` answers at once.
@@ -25,6 +25,7 @@ UsageError: Any = typer.BadParameter.__base__
 
 COMMANDS = {
     "solve": "Find a good solution of each graph.",
+    "sample": "Draw from a Boltzmann distribution.",
     "train": "Train a model by a recipe, or on your own graphs.",
     "evaluate": "Measure a model or another method.",
     "compare": "Compare methods at equal time.",

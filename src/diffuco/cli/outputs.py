@@ -15,13 +15,26 @@ if TYPE_CHECKING:
     from diffuco.solution.result import Solution
 
 MAX_LABEL_CHARACTERS = 300
+OF_EACH = ("objective", "feasible", "violations", "optimal", "found_by", "solution")
+"""What a record says of each of several solutions."""
 
 
-def as_record(loaded: LoadedGraph, solution: "Solution") -> dict[str, Any]:
-    """What `--json` prints. The file is named as the user named it, in UTF-8; reading it counts as loading."""
+def as_record(loaded: LoadedGraph, found: "Solution | list[Solution]") -> dict[str, Any]:
+    """What `--json` prints. The file is named as the user named it, in UTF-8; reading it counts as loading.
+
+    Of several solutions, the record is that of the first, with a list of all.
+    """
+    solution = found[0] if isinstance(found, list) else found
     record = solution.to_dict() | {"file": as_utf8(loaded.file)}
     record["seconds"] = record["seconds"] | {"load": record["seconds"]["load"] + loaded.seconds}
+    if isinstance(found, list):
+        record["solutions"] = [{name: one.to_dict()[name] for name in OF_EACH} for one in found]
     return record
+
+
+def rows_of(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One record per solution, where graphs have several."""
+    return [record | one for record in records for one in record.get("solutions", [record])]
 
 
 def solution_paths(inputs: Inputs, output: Path) -> list[Path]:
@@ -41,10 +54,12 @@ def solution_paths(inputs: Inputs, output: Path) -> list[Path]:
 
 
 def print_solutions(records: list[dict[str, Any]], title: str, *, show_mean: bool) -> None:
-    """Print a row per graph, with the mean of the samples on request; for a single graph also the labels."""
-    print_result(_table(records, title, len(records[0]["objectives"]) if show_mean else None))
+    """Print a row per solution, with the mean of the samples on request; for a single graph also the labels."""
+    rows = rows_of(records)
+    print_result(_table(rows, title, len(records[0]["objectives"]) if show_mean else None))
     if len(records) == 1:
-        print_result(_solution_line(records[0]))
+        for row in rows:
+            print_result(_solution_line(row))
 
 
 def _table(records: list[dict[str, Any]], title: str, num_samples: int | None) -> "Table":

@@ -1,6 +1,7 @@
 """`diffuco solve`: graphs in, solutions out."""
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,7 @@ from diffuco.cli import options
 from diffuco.cli.console import make_folder, print_json, print_note, print_result, progress_bar
 from diffuco.cli.inputs import Inputs, load_inputs
 from diffuco.cli.many_files import FileSolver, solve_files
-from diffuco.cli.outputs import as_record, print_solutions, solution_paths
+from diffuco.cli.outputs import as_record, print_solutions, rows_of, solution_paths
 from diffuco.foundation.errors import InputError
 from diffuco.foundation.wording import counted
 from diffuco.solution.log import SUFFIXES
@@ -25,7 +26,10 @@ OUTPUT_HELP = (
     "one .jsonl or .parquet file; the same command then continues a stopped run."
 )
 METHOD_HELP = "A name that `diffuco methods` lists. Options of models choose the method diffuco."
-START_HELP = "A solution of your own, as --output writes it. Annealing continues from it; the answer is never worse."
+START_HELP = (
+    "A solution of your own, as --output writes it. Annealing and --rounds continue from it; the answer is never worse."
+)
+SOLUTIONS_HELP = "Show up to this many distinct solutions, best first. Annealing adds to those of the method."
 ENGINE_HELP = "Where to solve: on this machine, or on a Ray cluster, with --output to a .jsonl or .parquet file."
 
 
@@ -39,6 +43,7 @@ def add_to(app: typer.Typer) -> None:
             "diffuco solve mds graphs/ --output solutions/ --json > solutions.json",
             "gunzip -c graph.gr.gz | diffuco solve mvc - --format pace --plot graph.png",
             "diffuco solve mis graph.clq --method rlsa --time-limit 2",
+            "diffuco solve mis graph.clq --solutions 5",
             "diffuco solve mis graphs/ --engine ray --output solutions.jsonl",
         )
     )(solve)
@@ -62,6 +67,7 @@ def solve(
     rounds: options.Rounds = None,
     refine: options.Refine = None,
     start: Annotated[Path | None, typer.Option(help=START_HELP)] = None,
+    solutions: Annotated[int | None, typer.Option(help=SOLUTIONS_HELP, show_default="one")] = None,
     output: Annotated[Path | None, typer.Option(help=OUTPUT_HELP)] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the solved graph to a .png, .pdf or .svg file.")] = None,
     seed: options.Seed = 0,
@@ -89,12 +95,15 @@ def solve(
         "token_size": token_size,
         "rounds": rounds,
         "refine": options.num_sweeps(refine),
+        "solutions": solutions,
         "seed": seed,
         "device": device,
     }
     # Refuse bad options before any file is read. This machine does not know which devices a cluster has.
     diffuco.solve([], problem, **settings | ({"device": "cpu"} if engine is options.BatchEngine.RAY else {}))
     if engine is options.BatchEngine.RAY or _is_log(output):
+        if solutions is not None and output is not None and output.suffix.lower() == ".parquet":
+            raise InputError(f"{output}: Parquet files hold one solution per graph; for --solutions give a .jsonl file")
         solver = FileSolver(problem, settings, file_format)
         summary, num_bad = solve_files(files, _log_path(output, plot, start), solver, engine)
         print_json(summary) if as_json else print_result(_summary_line(summary))
@@ -104,9 +113,9 @@ def solve(
         # Find out whether the files can be written before the work, not after it.
         _check_single(inputs, plot, start)
         paths = solution_paths(inputs, output) if output else []
-        solutions = _solve(problem, inputs, settings | {"start": start and [start]})
-        records = [as_record(*pair) for pair in zip(inputs.graphs, solutions, strict=True)]
-        _write_files(solutions, records, paths, plot)
+        found = _solve(problem, inputs, settings | {"start": start and [start]})
+        records = [as_record(*pair) for pair in zip(inputs.graphs, found, strict=True)]
+        _write_files(found, records, paths, plot)
         if as_json:
             print_json(records[0] if inputs.is_single else records)
         else:
@@ -117,18 +126,21 @@ def solve(
         raise typer.Exit(EXIT_BAD_INPUT)
 
 
-def _solve(problem: str, inputs: Inputs, settings: dict[str, Any]) -> list["Solution"]:
-    """Solve all graphs with a progress bar, and say how each was solved and why."""
+def _solve(problem: str, inputs: Inputs, settings: dict[str, Any]) -> list["Solution | list[Solution]"]:
+    """Solve all graphs with a progress bar, and say how each was solved and why; with `solutions`, a list for each."""
     graphs = [loaded.graph for loaded in inputs.graphs]
     with progress_bar() as bar:
         task = bar.add_task("solving", total=len(graphs), visible=not inputs.is_single)
-        solutions: list[Solution] = diffuco.solve(
-            graphs, problem, on_solved=lambda count: bar.advance(task, count), **settings
-        )
+        found: list[Any] = diffuco.solve(graphs, problem, on_solved=lambda count: bar.advance(task, count), **settings)
+    solutions = [_first(one) for one in found]
     told = [f"solved by {s.found_by}: {s.reason}" if not s.optimal else s.reason for s in solutions if s.reason]
     for line, count in Counter(told).items():
         print_note(line if len(solutions) == 1 else f"{count} of {len(solutions)} graphs {line}")
-    return solutions
+    return found
+
+
+def _first(found: "Solution | list[Solution]") -> "Solution":
+    return found[0] if isinstance(found, list) else found
 
 
 def _is_log(output: Path | None) -> bool:
@@ -152,7 +164,7 @@ def _summary_line(summary: dict[str, Any]) -> str:
 
 
 def _title(problem: str, records: list[dict[str, Any]]) -> str:
-    names = dict.fromkeys(record["found_by"] for record in records)
+    names = dict.fromkeys(row["found_by"] for row in rows_of(records))
     return f"{diffuco.problems.get_problem(problem).title}, by {', '.join(names)}"
 
 
@@ -168,7 +180,7 @@ def _check_single(inputs: Inputs, plot: Path | None, start: Path | None) -> None
 
 
 def _write_files(
-    solutions: list["Solution"], records: list[dict[str, Any]], paths: list[Path], plot: Path | None
+    found: Sequence["Solution | list[Solution]"], records: list[dict[str, Any]], paths: list[Path], plot: Path | None
 ) -> None:
     from diffuco.solution.files import write_solution
 
@@ -178,4 +190,4 @@ def _write_files(
     if plot:
         from diffuco.plotting import plot_solution
 
-        plot_solution(solutions[0], plot)
+        plot_solution(_first(found[0]), plot)

@@ -27,10 +27,12 @@ class RowRandom:
     """Numbers drawn row by row; sampling needs no more."""
 
     generator: torch.Generator
+    dtype: torch.dtype = torch.float32
+    """Of uniform numbers."""
 
     def uniform(self, batch: Batch, *columns: int) -> Tensor:
         """Uniform in [0, 1). [N, *columns]."""
-        return torch.rand(batch.num_rows, *columns, generator=self.generator, device=batch.device)
+        return torch.rand(batch.num_rows, *columns, generator=self.generator, dtype=self.dtype, device=batch.device)
 
     def normal(self, batch: Batch, *columns: int) -> Tensor:
         """Standard normal. [N, *columns]."""

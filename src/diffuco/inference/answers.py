@@ -75,13 +75,17 @@ def draw_solutions(
     token_size: int,
     rounds: int = 0,
     seeds: np.random.Generator,
+    start: Tensor | None = None,
     on_step: OnStep | None = None,
 ) -> tuple[Tensor, dict[str, float]]:
-    """Sample and decode one batch (token size 0: keep the samples as drawn); states [N, S] and seconds per stage."""
+    """Sample and decode one batch (token size 0: keep the samples as drawn); states [N, S] and seconds per stage.
+
+    With states to start from [N, S], there are only rounds.
+    """
     samples_at_once = samples_at_once or num_samples
     seconds = {"sample": 0.0, "decode": 0.0}
-    states: Tensor | None = None
-    for _ in range(1 + rounds):
+    states = start
+    for _ in range(rounds if start is not None else 1 + rounds):
         started = now(batch.device)
         told: dict[str, Any] = {"on_step": on_step}
         parts = [

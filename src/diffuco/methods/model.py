@@ -76,6 +76,24 @@ class ModelMethod(Method):
             positions = [position for position, other in enumerate(choices) if other == choice]
             yield solver_with(problem, choice.name, device), choice.reason, positions
 
+    def rounds_from(self, problem: Problem, graph: Graph, batch: Batch, state: Tensor, seed: int) -> Tensor:
+        """What the rounds of the options make of a state, once for each sample; never worse. [N, 1] -> [N, S]."""
+        ((solver, _, _),) = self.plan(problem, [graph], batch.device)
+        samples = self.options.samples
+        states, _ = draw_solutions(
+            solver.sampler,
+            problem,
+            batch,
+            num_samples=samples,
+            samples_at_once=solver.requirement(graph, samples).samples_at_once,
+            step_factor=1,
+            token_size=self.options.decoded_together,
+            rounds=self.options.rounds,
+            seeds=np.random.default_rng([seed, 2]),
+            start=state.expand(-1, samples),
+        )
+        return states
+
 
 def solver_with(problem: Problem, model: Model | None, device: torch.device | str) -> Solver:
     """A solver with a model; shipped and loaded models are kept for the next call, files may change until then."""

@@ -105,6 +105,8 @@ class Problem(ABC):
     """Whether the node weights do."""
     scales_with_weights: ClassVar[bool] = False
     """Whether the energy is twice as large if all weights it uses are; searches then work in units of the largest."""
+    sides_are_alike: ClassVar[bool] = False
+    """Whether choosing all other nodes instead is the same solution."""
     annealing: ClassVar[Annealing] = Annealing()
     round_percent: ClassVar[int] = 60
     """Of the diffusion steps: how far a round goes back (docs/log.md)."""

@@ -18,6 +18,7 @@ from diffuco.methods import Method, ModelMethod, Settings, check_method, get_met
 from diffuco.problems import Problem, States, check_weights, get_problem, graph_for
 from diffuco.solution.result import Solution
 from diffuco.solution.verification import states_of
+from diffuco.solving.several import several
 
 
 def solve(
@@ -34,6 +35,7 @@ def solve(
     rounds: int | None = None,
     refine: int | None = None,
     start: object = None,
+    solutions: int | None = None,
     seed: int = 0,
     device: str = "auto",
     on_solved: Callable[[int], None] | None = None,
@@ -47,7 +49,10 @@ def solve(
     The method `auto` proves the optimum of a small graph and searches otherwise; `diffuco methods` lists the others.
     Any option of models (`model`, and `samples` to `refine`; see `SampleOptions`) draws samples of a model instead,
     which is the method `diffuco`. `time_limit_s` is per graph. `start` is a solution of your own (labels, a mask, a
-    file or a `Solution`; for several graphs a list of them). Annealing continues from it; the answer is never worse.
+    file or a `Solution`; for several graphs a list of them). Annealing and `rounds` of a model continue from it; the
+    answer is never worse.
+    With `solutions`, each graph gets a list of up to that many distinct feasible solutions, best first: those that the
+    method found, and annealing adds to them.
 
     >>> import numpy as np
     >>> five_cycle = np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]])
@@ -56,7 +61,11 @@ def solve(
     (2.0, True, 'cp-sat')
     >>> solve(five_cycle, "mis", method="greedy").objective
     2.0
+    >>> sorted(answer.nodes for answer in solve([(0, 1), (1, 2), (2, 0)], "mis", solutions=5))
+    [[0], [1], [2]]
     """
+    if solutions is not None and solutions < 1:
+        raise InputError(f"solutions is {solutions}; give 1 or more")
     known = get_problem(problem)
     given = {"samples": samples, "step_factor": step_factor, "decode": decode, "token_size": token_size}
     chosen = choose_method(method, model, **given, rounds=rounds, refine=refine)
@@ -66,11 +75,14 @@ def solve(
     check_weights(known, graphs)
     starts = None if start is None else starting_states(start if many else [start], graphs)
     place = pick_device(device)
-    solutions = chosen.solve(known, graphs, Settings(seed, place, time_limit_s, on_solved))
+    found = chosen.solve(known, graphs, Settings(seed, place, time_limit_s, on_solved))
     if starts is not None:
-        pairs = zip(solutions, starts, strict=True)
-        solutions = [improved(solution, own, seed=seed, device=place) for solution, own in pairs]
-    return solutions if many else solutions[0]
+        pairs = zip(found, starts, strict=True)
+        found = [improved(solution, own, chosen, seed=seed, device=place) for solution, own in pairs]
+    if solutions is None:
+        return found if many else found[0]
+    lists = [several(solution, solutions, Settings(seed, place, time_limit_s)) for solution in found]
+    return lists if many else lists[0]
 
 
 def choose_method(method: str | Method, model: Model | None, **options: Any) -> Method:
@@ -93,11 +105,13 @@ def starting_states(start: object, graphs: Sequence[Graph]) -> list[States]:
     return [states_of(own, graph) for own, graph in zip(start, graphs, strict=True)]
 
 
-def improved(solution: Solution, start: States, *, seed: int, device: torch.device) -> Solution:
-    """The better of a solution and what annealing finds from the user's own; never worse than the user's own."""
+def improved(solution: Solution, start: States, method: Method, *, seed: int, device: torch.device) -> Solution:
+    """The better of a solution and what is found from the user's own by rounds, if asked for, and annealing."""
     problem, graph, started = solution.problem, solution.graph, now(device)
     batch = unit_batch(problem, [graph], device)
     own = torch.from_numpy(start)[:, None].float().to(device)
+    if isinstance(method, ModelMethod) and method.options.rounds:
+        own = torch.cat([own, method.rounds_from(problem, graph, batch, own, seed)], dim=1)
     schedule = schedule_for_samples(problem, graph.num_nodes)
     states = torch.cat([refine_states(problem, batch, own, schedule, seed=seed), own], dim=1)
     seconds = solution.seconds | {"refine": solution.seconds.get("refine", 0.0) + now(device) - started}
