@@ -66,9 +66,16 @@ def page(cards: list[Card]) -> str:
     """The whole page, baselines last."""
     cards = sorted(cards, key=lambda card: card["baseline"] is not None)
     files = pretrained.model_files()
-    package = _size([files[card["name"]] for card in cards if not card["baseline"]])
-    further = _size([files[card["name"]] for card in cards if card["baseline"]])
-    total = f"The package contains {package}. The folder `models` of the source contains the baselines: {further}."
+    package, further = (
+        _size(
+            [files[card["name"]] for card in cards if (files[card["name"]].parent == pretrained.FOLDER) == is_shipped]
+        )
+        for is_shipped in (True, False)
+    )
+    total = (
+        f"The package contains {package}: a fast and a good one for each kind of graphs. The folder `models` of the\n"
+        f"source contains the baselines and models of middle sizes: {further}."
+    )
     return "\n".join([INTRODUCTION, _overview(cards), "", total, "", *(_section(card) for card in cards)])
 
 

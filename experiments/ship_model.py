@@ -3,10 +3,10 @@
 usage: python -m experiments.ship_model runs/NAME [--name NAME] [--evaluation JSON...] [--earlier runs/FIRST...]
 
 Takes best.safetensors, which holds no optimiser state, puts the training curve of log.jsonl and the records that
-`diffuco evaluate --output` wrote into its card, writes it to the package or, if it is a baseline, to `models`, and
-renews docs/models.md. Of several records, the first is of these weights and the others are of the same run with other
-seeds. A shipped file in place of the folder keeps its weights and curve and gets a new evaluation. A run that continues
-earlier ones keeps their configurations in its card, too.
+`diffuco evaluate --output` wrote into its card, writes it to the package, or to `models` if it is a baseline or there
+already, and renews docs/models.md. Of several records, the first is of these weights and the others are of the same run
+with other seeds. A shipped file in place of the folder keeps its weights and curve and gets a new evaluation. A run
+that continues earlier ones keeps their configurations in its card, too.
 """
 
 import argparse
@@ -70,7 +70,8 @@ def ship(run: Path, name: str, evaluations: list[Path], earlier: Sequence[Path] 
         *card["earlier"], card["training"] = [first, *(run | {"start_from": THE_RUN_BEFORE} for run in others)]
     if evaluations:
         card["evaluations"] = _evaluations(evaluations, checkpoint, name)
-    folder = pretrained.FURTHER if checkpoint.model.config.num_steps == 1 else pretrained.FOLDER
+    is_further = checkpoint.model.config.num_steps == 1 or (pretrained.FURTHER / f"{name}.safetensors").exists()
+    folder = pretrained.FURTHER if is_further else pretrained.FOLDER
     target = folder / f"{name}.safetensors"
     others = sum(file.stat().st_size for file in folder.glob("*.safetensors") if file != target)
     own = sum(weights.numel() * weights.element_size() for weights in checkpoint.model.state_dict().values())

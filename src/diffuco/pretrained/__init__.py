@@ -1,7 +1,8 @@
 """The models that ship with the package; loads any model by name or path, and saves models to share.
 
-The baselines, which exist for comparison, would double the size of the package. They are in the folder `models` of the
-source, where a checkout finds them. Elsewhere, set `DIFFUCO_MODELS` to that folder, or to any other folder of models.
+The baselines, which exist for comparison, and models of middle sizes, from which larger ones were grown, would double
+the size of the package. They are in the folder `models` of the source, where a checkout finds them. Elsewhere, set
+`DIFFUCO_MODELS` to that folder, or to any other folder of models.
 """
 
 import difflib
@@ -102,7 +103,7 @@ def load_model(
     close = difflib.get_close_matches(str(name_or_path), known, n=1)
     hint = f"did you mean '{close[0]}'?" if close else "give a path or a name that `diffuco models` lists"
     if not (FURTHER.is_dir() or os.environ.get("DIFFUCO_MODELS")):
-        hint += f"; for baselines, {FIND_BASELINES}"
+        hint += f"; for baselines and models of middle sizes, {FIND_BASELINES}"
     raise InputError(f"unknown model '{name_or_path}'; {hint}")
 
 
