@@ -44,9 +44,12 @@ def test_shipped_models_fit_into_the_package():
     assert sum(sizes) <= ship_model.BUDGET_BYTES
 
 
-def test_all_but_baselines_are_in_the_package():
-    for card in pretrained.list_models():
-        folder = pretrained.FURTHER if card["baseline"] else pretrained.FOLDER
+def test_a_fast_and_a_good_model_for_the_same_graphs_are_in_the_package():
+    cards = pretrained.list_models()
+    surpassed = {card["faster"] for card in cards}
+    for card in cards:
+        is_between = card["faster"] and card["name"] in surpassed
+        folder = pretrained.FURTHER if card["baseline"] or is_between else pretrained.FOLDER
         assert pretrained.model_files()[card["name"]].parent == folder
 
 
@@ -59,7 +62,7 @@ def test_further_models_are_found_in_a_folder_that_is_named(finished_run, tmp_pa
     with monkeypatch.context() as patch:
         patch.delenv("DIFFUCO_MODELS")
         patch.setattr(pretrained, "FURTHER", tmp_path / "none")
-        with pytest.raises(InputError, match=r"mis-rb-small'\?; for baselines, set DIFFUCO_MODELS to the folder"):
+        with pytest.raises(InputError, match=r"mis-rb-small'\?; for baselines and models of middle sizes, set DIFFUCO_MODELS to the folder"):
             pretrained.load_model("mis-rb-small-egn")
     (tmp_path / "mine.safetensors").write_bytes((finished_run / "best.safetensors").read_bytes())
     assert pretrained.load_model("mine").problem == "mis"
