@@ -62,7 +62,10 @@ def test_further_models_are_found_in_a_folder_that_is_named(finished_run, tmp_pa
     with monkeypatch.context() as patch:
         patch.delenv("DIFFUCO_MODELS")
         patch.setattr(pretrained, "FURTHER", tmp_path / "none")
-        with pytest.raises(InputError, match=r"mis-rb-small'\?; for baselines and models of middle sizes, set DIFFUCO_MODELS to the folder"):
+        with pytest.raises(
+            InputError,
+            match=r"mis-rb-small'\?; for baselines and models of middle sizes, set DIFFUCO_MODELS to the folder",
+        ):
             pretrained.load_model("mis-rb-small-egn")
     (tmp_path / "mine.safetensors").write_bytes((finished_run / "best.safetensors").read_bytes())
     assert pretrained.load_model("mine").problem == "mis"

@@ -19,6 +19,7 @@ from diffuco.methods.kamis import Kamis
 from diffuco.methods.mfa import MeanFieldAnnealing
 from diffuco.methods.model import ModelMethod, PlainModelMethod
 from diffuco.methods.networkx_approximations import Networkx
+from diffuco.methods.numvc import NuMvc
 from diffuco.methods.rlsa import ParallelAnnealing
 from diffuco.methods.sdp import GoemansWilliamson
 from diffuco.problems import Problem
@@ -50,7 +51,7 @@ def register_method(method: Method) -> None:
 for _kind in (
     *(Automatic, ModelMethod, PlainModelMethod, Greedy, DegreeBasedGreedy, FlipAnnealing, MeanFieldAnnealing),
     *(ParallelAnnealing, Bifurcation, Egn, EgnAnneal, SimulatedAnnealing, TabuSearch),
-    *(GoemansWilliamson, Networkx, CliqueSearch, CpSat, Highs, Gurobi, Kamis),
+    *(GoemansWilliamson, Networkx, NuMvc, CliqueSearch, CpSat, Highs, Gurobi, Kamis),
 ):
     register_method(_kind())
 

@@ -27,6 +27,7 @@ from diffuco.methods.cp_sat import CpSat
 from diffuco.methods.exact import ExactMethod
 from diffuco.methods.highs import Highs
 from diffuco.methods.model import ModelMethod
+from diffuco.methods.numvc import NuMvc
 from diffuco.pretrained import choose_models, full_models, has_model
 from diffuco.problems import MaximumClique, MaximumCut, MinimumDominatingSet, Problem
 from diffuco.solution.result import Solution
@@ -52,6 +53,10 @@ LARGE_NODES = 10_000
 """Smallest graphs that a GPU searches one by one, from samples and from random states."""
 EDGES_PER_S = 100_000
 """Edges of such a graph that each second of its time is for, beyond the first, if an exact solver runs beside."""
+WALK_NODES = (500, 5000)
+"""Sizes of graphs that are not sparse on which NuMVC is tried beside annealing."""
+WALK_S = 1.0
+"""The least seconds for both."""
 LEAST_LEFT = 0.25
 """Share of a time limit that the search gets, also after a solver that took longer than it was given."""
 PATIENCE = 2
@@ -64,6 +69,8 @@ class Search(NamedTuple):
     model: str | None
     """None: annealing."""
     reason: str
+    walks: bool = False
+    """Whether NuMVC gets half of the time."""
 
 
 class Automatic(Method):
@@ -101,9 +108,13 @@ class Automatic(Method):
                 if limit_s is not None and was_tried:
                     left_s = max(LEAST_LEFT * limit_s, limit_s - max(spent_s[place] for place in positions))
                 method = FlipAnnealing() if search.model is None else ModelMethod(search.model)
-                found = method.solve(problem, chosen, replace(settings, time_limit_s=left_s))
-                told = [replace(solution, reason=search.reason) for solution in found]
-                yield positions, [better(new, tried.get(place)) for place, new in zip(positions, told, strict=True)]
+                share_s = left_s / 2 if left_s is not None and search.walks else left_s
+                found = method.solve(problem, chosen, replace(settings, time_limit_s=share_s))
+                found = [replace(solution, reason=search.reason) for solution in found]
+                if search.walks:
+                    walked = NuMvc().solve(problem, chosen, Settings(settings.seed, time_limit_s=share_s))
+                    found = [ahead(*pair) for pair in zip(found, walked, strict=True)]
+                yield positions, [better(new, tried.get(place)) for place, new in zip(positions, found, strict=True)]
 
         return in_order(parts())
 
@@ -123,7 +134,7 @@ def plan(
         where = f"for {problem}"
     if where is not None:
         reason = f"{where} annealing finds as much as the samples of a model in the same time, or more"
-        return [Search(None, reason)] * len(graphs)
+        return [Search(None, reason, walks_pay(problem, graph, device, time_limit_s)) for graph in graphs]
     searches = []
     for graph, choice in zip(graphs, choose_models(problem, graphs) if graphs else [], strict=True):
         if not choice.is_alike:
@@ -137,14 +148,31 @@ def plan(
     return searches
 
 
+def walks_pay(problem: Problem, graph: Graph, device: torch.device, time_limit_s: float | None) -> bool:
+    """Whether NuMVC may find more than annealing: on a CPU, on graphs like RB with hundreds to thousands of nodes."""
+    fits = WALK_NODES[0] <= graph.num_nodes <= WALK_NODES[1] and 2 * graph.num_edges > SPARSE_DEGREE * graph.num_nodes
+    has_time = device.type == "cpu" and (time_limit_s is None or time_limit_s >= WALK_S)
+    return fits and has_time and NuMvc().solves(problem) and graph.node_weights is None
+
+
+def ahead(first: Solution, second: Solution) -> Solution:
+    """The better of two; of equals, the first."""
+    sign = first.problem.sign
+    if sign * second.objective < sign * first.objective:
+        return replace(second, reason=f"{second.found_by} was ahead of {first.found_by}")
+    return first
+
+
 def better(found: Solution, tried: Solution | None) -> Solution:
     """The better of what a search found and what an exact solver found that proved nothing, with the solver's bound."""
     if tried is None:
         return found
-    sign = found.problem.sign
-    if sign * tried.objective < sign * found.objective:
-        return replace(tried, reason=f"{tried.found_by} was ahead of {found.found_by}, without a proof")
-    return replace(found, bound=tried.bound)
+    best = ahead(found, tried)
+    return (
+        replace(best, reason=f"{best.reason}, without a proof")
+        if best is not found
+        else replace(found, bound=tried.bound)
+    )
 
 
 def is_contested(problem: Problem, graph: Graph, device: torch.device) -> bool:
