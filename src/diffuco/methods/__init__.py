@@ -50,8 +50,8 @@ def register_method(method: Method) -> None:
 
 for _kind in (
     *(Automatic, ModelMethod, PlainModelMethod, Greedy, DegreeBasedGreedy, FlipAnnealing, MeanFieldAnnealing),
-    *(ParallelAnnealing, Bifurcation, Egn, EgnAnneal, SimulatedAnnealing, TabuSearch),
-    *(GoemansWilliamson, Networkx, NuMvc, CliqueSearch, CpSat, Highs, Gurobi, Kamis),
+    *(ParallelAnnealing, Bifurcation, NuMvc, Egn, EgnAnneal, SimulatedAnnealing, TabuSearch),
+    *(GoemansWilliamson, Networkx, CliqueSearch, CpSat, Highs, Gurobi, Kamis),
 ):
     register_method(_kind())
 
