@@ -26,6 +26,7 @@ from diffuco.problems import all_problems
 from diffuco.solution.files import label_line, read_solution, write_solution
 
 PROBLEMS = [problem.name for problem in all_problems()]
+HEAVY = ("torch", "scipy.sparse", "numba", "networkx", "ortools", "pandas", "matplotlib")
 JSON_KEYS = {
     *("problem", "file", "nodes", "edges", "objective", "feasible", "solution", "energies", "seconds"),
     *("found_by", "reason", "optimal", "bound", "violations", "objectives", "sweeps", "seed"),
@@ -69,6 +70,18 @@ def test_check_does_not_import_the_solver(tmp_path, house):
     program = f"import sys; from diffuco.cli import main; print(main({arguments!r}), 'torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "0 False"
+
+
+@pytest.mark.parametrize(
+    "arguments", [["solve", "mis", "-", "--format", "dimacs"], ["models"]], ids=lambda given: given[0]
+)
+def test_what_needs_no_tensor_imports_nothing_heavy(house, arguments):
+    program = f"import sys; from diffuco.cli import main; print(main({arguments!r}));"
+    program += f"print([name for name in {HEAVY} if name in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, input=house.read_text()
+    )
+    assert done.stdout.splitlines()[-2:] == ["0", "[]"]
 
 
 def test_public_names_are_lazy_and_complete():

@@ -157,7 +157,7 @@ def test_negative_node_weights_are_refused_before_any_step(solver):
 
 def test_the_default_proves_and_options_of_models_ask_for_a_model(models):
     proven = diffuco.solve(CYCLE, "mis", device="cpu")
-    assert (proven.objective, proven.optimal, proven.bound, proven.found_by) == (3, True, 3, "cp-sat")
+    assert (proven.objective, proven.optimal, proven.bound, proven.found_by) == (3, True, 3, "enumeration")
     for options in (
         {"samples": 2},
         {"step_factor": 1},

@@ -16,7 +16,7 @@ import numpy as np
 
 from diffuco.evaluation.metrics import mean_with_error
 from diffuco.foundation.errors import InputError
-from diffuco.model.checkpoint import read_card
+from diffuco.model.header import read_card
 from diffuco.training.config import TrainConfig
 from diffuco.training.loop import train
 from diffuco.training.recipes import get_recipe

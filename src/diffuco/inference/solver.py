@@ -11,7 +11,7 @@ import numpy as np
 from diffuco.diffusion.noise import NOISES, CategoricalNoise, make_noise
 from diffuco.foundation.devices import now, pick_device
 from diffuco.foundation.errors import InputError
-from diffuco.graphs.batch.by_size import batches_by_size, in_order, rows_per_batch
+from diffuco.graphs.by_size import batches_by_size, in_order, rows_per_batch
 from diffuco.graphs.graph import Graph
 from diffuco.inference.answers import Decode, SampleOptions, best_solutions, draw_solutions, next_seed, unit_batch
 from diffuco.inference.memory import TYPICAL_HIDDEN, Requirement, check_fits, requirement

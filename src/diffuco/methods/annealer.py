@@ -12,7 +12,7 @@ from torch import Tensor
 
 from diffuco.foundation.devices import finish
 from diffuco.graphs.batch import Batch
-from diffuco.graphs.batch.by_size import batches_by_size, in_order
+from diffuco.graphs.by_size import batches_by_size, in_order
 from diffuco.graphs.graph import Graph
 from diffuco.inference.answers import best_solutions, unit_batch
 from diffuco.inference.decoding import conditional_expectation

@@ -9,26 +9,26 @@ GPU with milliseconds to spend, a model that was trained on such graphs is ahead
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
-
-import torch
+from typing import TYPE_CHECKING, NamedTuple
 
 from diffuco.foundation.errors import InputError
-from diffuco.graphs.batch.by_size import in_order
+from diffuco.graphs.by_size import in_order
 from diffuco.graphs.graph import Graph
-from diffuco.methods.anneal import FlipAnnealing
 from diffuco.methods.base import Deadline, Method, Settings
 from diffuco.methods.clique import CliqueSearch
 from diffuco.methods.cp_sat import CpSat
+from diffuco.methods.enumeration import MAX_NODES, Enumeration
 from diffuco.methods.exact import ExactMethod
 from diffuco.methods.highs import Highs
-from diffuco.methods.model import ModelMethod
 from diffuco.pretrained import choose_models, has_model
 from diffuco.problems import MaximumClique, MaximumCut, MinimumDominatingSet, Problem
 from diffuco.solution.result import Solution
 
+if TYPE_CHECKING:
+    import torch
+
 EXACT: tuple[ExactMethod, ...] = (CliqueSearch(), CpSat(), Highs())
-"""What proves: the first that solves the problem and is installed."""
+"""What proves an optimum of more than a few nodes: the first that solves the problem and is installed."""
 EXACT_S = 1.0
 """Seconds that a proof may take; a time limit that is shorter is shared equally with the search."""
 EXACT_EDGES = 50_000
@@ -79,6 +79,8 @@ class Automatic(Method):
                     rest.remove(position)
                     yield [position], [solution]
                     settings.tell(1)
+            if not rest:
+                return
             searches = plan(problem, [graphs[position] for position in rest], settings.device, limit_s)
             kinds = [(search, place in tried) for place, search in zip(rest, searches, strict=True)]
             for kind in dict.fromkeys(kinds):
@@ -88,16 +90,23 @@ class Automatic(Method):
                 left_s = limit_s
                 if limit_s is not None and was_tried:
                     left_s = max(LEAST_LEFT * limit_s, limit_s - max(spent_s[place] for place in positions))
-                method = FlipAnnealing() if search.model is None else ModelMethod(search.model)
-                found = method.solve(problem, chosen, replace(settings, time_limit_s=left_s))
+                found = searcher(search).solve(problem, chosen, replace(settings, time_limit_s=left_s))
                 told = [replace(solution, reason=search.reason) for solution in found]
                 yield positions, [better(new, tried.get(place)) for place, new in zip(positions, told, strict=True)]
 
         return in_order(parts())
 
 
+def searcher(search: Search) -> Method:
+    """The method of a search. Importing one takes longer than many a proof."""
+    from diffuco.methods.anneal import FlipAnnealing
+    from diffuco.methods.model import ModelMethod
+
+    return FlipAnnealing() if search.model is None else ModelMethod(search.model)
+
+
 def plan(
-    problem: Problem, graphs: Sequence[Graph], device: torch.device, time_limit_s: float | None = None
+    problem: Problem, graphs: Sequence[Graph], device: "torch.device", time_limit_s: float | None = None
 ) -> list[Search]:
     """How each graph is searched that is not solved exactly."""
     where = None
@@ -178,6 +187,8 @@ def try_proof(problem: Problem, graph: Graph, seed: int, limit_s: float) -> Solu
 
 def prover(problem: Problem, graph: Graph) -> ExactMethod | None:
     """The exact solver for a graph, if one is installed."""
+    if graph.num_nodes <= MAX_NODES and Enumeration().solves(problem):
+        return Enumeration()
     weighted = graph.node_weights is not None and problem.uses_node_weights
     for method in EXACT if is_small(problem, graph) else (CliqueSearch(), Highs()):
         if (

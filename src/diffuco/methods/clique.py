@@ -13,7 +13,6 @@ import numpy as np
 
 from diffuco.graphs.graph import Graph
 from diffuco.methods.exact import ExactMethod, ExactResult
-from diffuco.ops.threads import on_all_threads
 from diffuco.problems import MaximumClique, Problem
 
 FIRST_WORK = 2_000_000
@@ -44,10 +43,11 @@ class CliqueSearch(ExactMethod):
         >>> result.objective, result.proven, result.chosen.nonzero()[0].tolist()
         (3.0, True, [0, 1, 4])
         """
-        # Importing numba takes a third of a second.
+        # Importing torch and numba takes seconds.
         from diffuco.ops import numba_clique as exact
         from diffuco.ops import numba_clique_walk as local
         from diffuco.ops.numba_degeneracy import greedy_clique, order_nodes
+        from diffuco.ops.threads import on_all_threads
 
         started = time.perf_counter()
         order = order_nodes(graph.csr.indptr, graph.csr.indices)

@@ -24,7 +24,7 @@ def find_examples(
     with Progress(console=Console(stderr=True), transient=True, disable=not show) as bar:
         task = bar.add_task("annealing examples", total=len(graphs))
         tell = partial(bar.advance, task)
-        settings = Settings(seed=parts.config.seed, device=device, on_solved=tell)
+        settings = Settings(seed=parts.config.seed, place=device, on_solved=tell)
         solutions = get_method("anneal").solve(parts.problem, graphs, settings)
     # A large graph has fewer chains than that, so some of its solutions count twice.
     best = [np.resize(np.argsort(solution.energies, kind="stable"), parts.num_examples) for solution in solutions]

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 
 from diffuco.foundation.errors import InputError
 from diffuco.foundation.version import __version__
-from diffuco.graphs.batch.by_size import rows_per_batch
+from diffuco.graphs.by_size import rows_per_batch
 from diffuco.web.events import DESCRIPTION, EventResponse, JobEvents, shown_states
 from diffuco.web.guards import BodyLimit, Envelope, KnownHosts
 from diffuco.web.limits import Limits, RefusalError, too_slow
