@@ -342,11 +342,14 @@ def test_doctor_says_how_to_get_what_is_missing(run, monkeypatch):
 TINY = ("--set", "anneal_epochs=1", "--set", "num_train_graphs=32", "--set", "num_validation_graphs=4")
 
 
-def test_train_resume_and_solve_with_the_result(run, tmp_path, house):
+def test_train_resume_and_solve_with_the_result(run, tmp_path, house, monkeypatch):
+    monkeypatch.setattr("diffuco.training.reporting.LINE_EVERY_S", 0.0)
     folder = tmp_path / "run"
     stopped = run("train", "mis-tiny", "--out", folder, *TINY, "--max-minutes", 0, "--json")
     assert stopped.code == 0, stopped.err
     assert json.loads(stopped.out)["finished"] is False
+    # Into a file, training prints a line now and then.
+    assert re.match(r"step 1 of 2, 0\.\d minutes, about 0\.\d left; energy -?\d+\.\d+\n$", stopped.err)
     assert json.loads(stopped.out)["best_energy"] is None
     refused = run("train", "mis-tiny", "--out", folder, *TINY)
     assert (refused.code, len(refused.errors)) == (2, 1)

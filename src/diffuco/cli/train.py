@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diffuco.cli import options
-from diffuco.cli.console import make_folder, print_json, print_result, shows_progress
+from diffuco.cli.console import make_folder, print_json, print_result
 from diffuco.foundation.errors import InputError
 from diffuco.foundation.wording import counted
 
@@ -108,7 +108,7 @@ def train(
         resume=resume,
         max_minutes=max_minutes,
         device=device,
-        progress=shows_progress(),
+        progress=True,
     )
     if not leads():
         return

@@ -11,6 +11,7 @@ import time
 
 import numpy as np
 
+from diffuco.foundation.progress import report
 from diffuco.graphs.graph import Graph
 from diffuco.methods.exact import ExactMethod, ExactResult
 from diffuco.problems import MaximumClique, Problem
@@ -71,6 +72,7 @@ class CliqueSearch(ExactMethod):
             if walks and not is_done:
                 exact.adopt(space, walks[num_rounds % len(walks)].best)
             work, num_rounds = min(2 * work, MOST_WORK), num_rounds + 1
+            report("clique search, rounds", num_rounds, best=lambda: float(len(exact.best_clique(space))))
         chosen = np.zeros(graph.num_nodes, dtype=np.bool_)
         chosen[order.nodes[exact.best_clique(space)]] = True
         objective = problem.check(graph, chosen).objective

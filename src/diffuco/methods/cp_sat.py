@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from diffuco.foundation.errors import InputError
+from diffuco.foundation.progress import Progress, current_follower
 from diffuco.graphs.graph import Graph
 from diffuco.methods.exact import ExactMethod, ExactResult, integers, is_confirmed, model_of, trivial, unbounded
 from diffuco.problems import LinearModel, Problem
@@ -55,7 +56,7 @@ class CpSat(ExactMethod):
             # One worker with all cuts beats eight without.
             solver.parameters.num_workers = 1
             solver.parameters.linearization_level = 2
-        status = solver.solve(model)
+        status = solver.solve(model, _teller(cp_model, problem.sign / scale))
         found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
         nodes = x[: linear.num_nodes]
         chosen = trivial(problem, graph)
@@ -77,6 +78,26 @@ def _import_cp_model() -> Any:
     except ImportError:
         raise InputError("exact solutions need OR-Tools; pip install 'diffuco[exact]'") from None
     return cp_model
+
+
+def _teller(cp_model: Any, unit: float) -> Any:
+    """Reports every better solution to whoever follows; None if nobody does."""
+    follower = current_follower()
+    if follower is None:
+        return None
+    tell = follower
+
+    class Teller(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
+        """CP-SAT calls it from threads of its own."""
+
+        num_found = 0
+
+        def on_solution_callback(self) -> None:
+            """A better solution was found."""
+            self.num_found += 1
+            tell(Progress("cp-sat, solutions", self.num_found, None, unit * self.objective_value))
+
+    return Teller()
 
 
 def _add_rows(model: Any, x: list[Any], linear: LinearModel) -> None:

@@ -1,5 +1,6 @@
 """Examples for objectives that imitate: annealed solutions of the training graphs. None comes from outside."""
 
+import sys
 from collections.abc import Sequence
 from functools import partial
 
@@ -21,7 +22,7 @@ def find_examples(
 
     They depend on the graphs and the seed alone, so a run that is resumed finds the same.
     """
-    with Progress(console=Console(stderr=True), transient=True, disable=not show) as bar:
+    with Progress(console=Console(stderr=True), transient=True, disable=not (show and sys.stderr.isatty())) as bar:
         task = bar.add_task("annealing examples", total=len(graphs))
         tell = partial(bar.advance, task)
         settings = Settings(seed=parts.config.seed, place=device, on_solved=tell)
