@@ -17,6 +17,7 @@ from diffuco.graphs.formats import write_graph
         ("mis", {"method": "anneal"}, "annealing 1,000 sweeps, chains 32 of 32"),
         ("mis", {"method": "rlsa", "time_limit_s": 0.1}, "annealing, steps"),
         ("mis", {"samples": 2}, "sampling, steps 1 of"),
+        ("mis", {"method": "diffuco", "time_limit_s": 0.1}, "searching, steps"),
         ("mis", {"method": "cp-sat"}, "cp-sat, solutions"),
         ("max-clique", {"method": "clique-search"}, "clique search, rounds"),
         ("mds", {"method": "highs"}, "highs, at most 60 s"),

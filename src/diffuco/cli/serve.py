@@ -54,9 +54,8 @@ def serve(
     unless --host says otherwise. There is no login: before you open it to others, put it behind a server that has one.
     """
     try:
-        import uvicorn
-
         from diffuco.web.app import create_app
+        from diffuco.web.server import Server
     except ImportError as error:
         if error.name is not None and error.name.startswith("diffuco"):
             raise
@@ -79,9 +78,19 @@ def serve(
     sys.stdout.flush()
     if host not in LOOPBACK:
         print_note("other machines can reach this address, and there is no login")
-    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)
+    _log_requests()
     with listener:
-        uvicorn.Server(config).run([listener])
+        Server(app, log_level="warning", timeout_graceful_shutdown=2).run([listener])
+
+
+def _log_requests() -> None:
+    """A line for every request on standard error, with the time."""
+    import logging
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    access = logging.getLogger("diffuco.web.access")
+    access.handlers, access.propagate = [handler], False
 
 
 def _leave_a_core() -> None:

@@ -56,7 +56,7 @@ class Annealer(Method):
             deadline = Deadline.after(None if limit_s is None else limit_s * len(chosen))
             generator = torch.Generator(device).manual_seed(seed + number)
             batch = unit_batch(problem, chosen, device)
-            report(f"{self.name}, {counted(sum(graph.num_nodes for graph in chosen), 'node')}")
+            report(f"{self.found_by}, {counted(sum(graph.num_nodes for graph in chosen), 'node')}")
             with in_units(weight_unit(problem, chosen[0])):
                 annealed = self.anneal(problem, batch, generator, deadline)
             finish(device)
