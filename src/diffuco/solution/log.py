@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from diffuco.foundation.errors import InputError
-from diffuco.foundation.files import finite, lock, replacing
+from diffuco.foundation.files import finite, lock, naming, replacing
 
 if TYPE_CHECKING:
     import pyarrow
@@ -62,9 +62,10 @@ class SolutionLog:
         """Add records of graphs that have none yet."""
         names = [record["file"] for record in records]
         assert self.files.isdisjoint(names)
-        self._out.write("".join(f"{json.dumps(finite(record), allow_nan=False)}\n" for record in records).encode())
-        self._out.flush()
-        os.fsync(self._out.fileno())
+        with naming(self.lines_path):
+            self._out.write("".join(f"{json.dumps(finite(record), allow_nan=False)}\n" for record in records).encode())
+            self._out.flush()
+            os.fsync(self._out.fileno())
         self.files.update(names)
 
     def records(self) -> Iterator[dict[str, Any]]:
