@@ -40,6 +40,14 @@ fuzz: .venv/installed  ## mutated files and answers on random graphs, for SECOND
 	$(BIN)/python tests/fuzz_files.py --seconds $(or $(SECONDS),600) --seed $(or $(SEED),0)
 	$(BIN)/python tests/fuzz_answers.py --seconds $(or $(SECONDS),600) --seed $(or $(SEED),0)
 
+dist: .venv/installed  ## wheel and sdist, built in an environment of their own, checked and tried
+	rm -rf dist build/dist-env
+	$(PYTHON) -m venv build/dist-env
+	build/dist-env/bin/pip install --quiet --disable-pip-version-check build twine
+	build/dist-env/bin/python -m build --outdir dist
+	build/dist-env/bin/twine check --strict dist/*
+	$(BIN)/python tests/check_dist.py dist
+
 docs: .venv/installed  ## the documentation as a site, in build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 

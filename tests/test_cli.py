@@ -336,7 +336,7 @@ def test_doctor_names_versions_devices_and_implementations(run):
 
 def test_doctor_says_how_to_get_what_is_missing(run, monkeypatch):
     monkeypatch.setattr("diffuco.cli.doctor.OPTIONAL", {"no-such-package": "plot"})
-    assert "missing; pip install 'diffuco[plot]'" in run("doctor").out
+    assert "missing; pip install 'matplotlib>=3.8'" in run("doctor").out
 
 
 TINY = ("--set", "anneal_epochs=1", "--set", "num_train_graphs=32", "--set", "num_validation_graphs=4")

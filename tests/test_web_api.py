@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import diffuco
+from diffuco.foundation.extras import install_hint
 from diffuco.graphs.formats import TEXT_FORMATS, parse_graph, read_graph, write_graph
 from diffuco.graphs.graph import Graph
 from diffuco.inference import memory
@@ -558,7 +559,7 @@ def test_missing_packages_are_named(run, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "uvicorn", None)
     monkeypatch.delitem(__import__("sys").modules, "diffuco.web.server", raising=False)
     outcome = run("serve")
-    assert (outcome.code, outcome.errors) == (2, ["error: serving needs uvicorn; pip install 'diffuco[serve]'"])
+    assert (outcome.code, outcome.errors) == (2, [f"error: serving needs uvicorn; {install_hint('serve')}"])
 
 
 def test_a_text_is_read_like_a_file(house):

@@ -10,6 +10,7 @@ import typer
 from diffuco.cli.console import print_note, print_result
 from diffuco.cli.options import Device, examples
 from diffuco.foundation.errors import InputError
+from diffuco.foundation.extras import install_hint
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 Model = Annotated[
@@ -59,7 +60,7 @@ def serve(
     except ImportError as error:
         if error.name is not None and error.name.startswith("diffuco"):
             raise
-        raise InputError(f"serving needs {error.name}; pip install 'diffuco[serve]'") from None
+        raise InputError(f"serving needs {error.name}; {install_hint('serve')}") from None
     from diffuco.web.limits import Limits
 
     limits = Limits(

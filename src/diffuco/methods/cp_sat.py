@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from diffuco.foundation.errors import InputError
+from diffuco.foundation.extras import install_hint
 from diffuco.foundation.progress import Progress, current_follower
 from diffuco.graphs.graph import Graph
 from diffuco.methods.exact import ExactMethod, ExactResult, integers, is_confirmed, model_of, trivial, unbounded
@@ -28,7 +29,7 @@ class CpSat(ExactMethod):
 
     def missing(self) -> str | None:
         """OR-Tools."""
-        return None if find_spec("ortools") else "OR-Tools; pip install 'diffuco[exact]'"
+        return None if find_spec("ortools") else f"OR-Tools; {install_hint('exact')}"
 
     def prove(
         self, problem: Problem, graph: Graph, *, time_limit_s: float, seed: int = 0, workers: int = 8
@@ -76,7 +77,7 @@ def _import_cp_model() -> Any:
     try:
         from ortools.sat.python import cp_model
     except ImportError:
-        raise InputError("exact solutions need OR-Tools; pip install 'diffuco[exact]'") from None
+        raise InputError(f"exact solutions need OR-Tools; {install_hint('exact')}") from None
     return cp_model
 
 

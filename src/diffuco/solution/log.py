@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from diffuco.foundation.errors import InputError
+from diffuco.foundation.extras import install_hint
 from diffuco.foundation.files import finite, lock, naming, replacing
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ def _require_pyarrow(path: Path) -> None:
     try:
         import pyarrow.parquet  # noqa: F401
     except ImportError as error:
-        remedy = "pip install 'diffuco[parquet]', or choose a path that ends in .jsonl"
+        remedy = f"{install_hint('parquet')}, or choose a path that ends in .jsonl"
         raise InputError(f"{path}: Parquet files need pyarrow; {remedy}") from error
 
 
