@@ -345,7 +345,7 @@ TINY = ("--set", "anneal_epochs=1", "--set", "num_train_graphs=32", "--set", "nu
 def test_train_resume_and_solve_with_the_result(run, tmp_path, house, monkeypatch):
     monkeypatch.setattr("diffuco.training.reporting.LINE_EVERY_S", 0.0)
     folder = tmp_path / "run"
-    stopped = run("train", "mis-tiny", "--out", folder, *TINY, "--max-minutes", 0, "--json")
+    stopped = run("train", "mis-tiny", "--out", folder, *TINY, "--stop-after", 0, "--json")
     assert stopped.code == 0, stopped.err
     assert json.loads(stopped.out)["finished"] is False
     # Into a file, training prints a line now and then.

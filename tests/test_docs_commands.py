@@ -51,7 +51,7 @@ SHORTER = {
     r"--samples 32 --step-factor 6": "--samples 2 --step-factor 1",
     r"--budget [\d.,]+": "--budget 0.05",
     r"--time-limit 2\b": "--time-limit 0.2",
-    r"--max-minutes [\d.]+": "",
+    r"--(max-minutes|stop-after) [\d.]+": "",
     r"^(diffuco train (?!--list).*)": r"\1 --set anneal_epochs=1",
     r"^(diffuco train mis-tiny.*)": r"\1 --set num_train_graphs=32 --set num_validation_graphs=4",
 }

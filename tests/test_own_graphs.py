@@ -110,7 +110,9 @@ def test_too_few_graphs_are_refused_with_a_remedy():
 
 def test_train_resume_and_evaluate_on_the_graphs_held_back(run, folder, tmp_path):
     command = ("train", "--graphs", folder, "--problem", "mis", "--out", tmp_path / "run", *SHORT, "--device", "cpu")
-    stopped = run(*command, "--max-minutes", 0)
+    stopped = run(*command, "--stop-after", 0)
+    assert "the model so far is " in stopped.out
+    assert Path(re.search(r"the model so far is (\S+);", stopped.out)[1]).exists()
     assert stopped.code == 0, stopped.err
     assert "mine: learns from" in stopped.out
     assert "held back" in stopped.out
@@ -137,7 +139,7 @@ def test_a_run_is_not_continued_on_other_graphs(run, folder, tmp_path):
     copy.mkdir()
     for file in folder.iterdir():
         (copy / file.name).write_bytes(file.read_bytes())
-    command = ("train", "--graphs", copy, "--problem", "mis", "--out", tmp_path / "run", *SHORT, "--max-minutes", 0)
+    command = ("train", "--graphs", copy, "--problem", "mis", "--out", tmp_path / "run", *SHORT, "--stop-after", 0)
     assert run(*command).code == 0
     (copy / "0.clq").unlink()
     refused = run(*command, "--resume")

@@ -121,7 +121,7 @@ def train_missing(space: Workspace, runs: Sequence[AblationRun]) -> Iterator[str
                 return
         folder = run.folder(space)
         resume = (folder / FILE).exists()
-        train(run.config, folder, resume=resume, max_minutes=left, device=space.options.device, progress=False)
+        train(run.config, folder, resume=resume, stop_after_minutes=left, device=space.options.device, progress=False)
         gc.collect()  # steps recorded on a GPU hold its memory in reference cycles
         yield run.name
 

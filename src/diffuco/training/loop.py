@@ -1,27 +1,37 @@
 """The training loop (Sec. 4): anneal the temperature while minimising an objective, by default the joint bound."""
 
+import logging
 import math
 import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from diffuco.graphs.collection import Collection
 from diffuco.graphs.datasets import get_dataset
+from diffuco.graphs.graph import Graph
 from diffuco.graphs.statistics import describe
 from diffuco.pretrained import load_model
 from diffuco.problems import Problem
 from diffuco.training.config import TrainConfig
 from diffuco.training.data import TrainingGraphs
-from diffuco.training.distributed import joined_group
+from diffuco.training.distributed import Group, joined_group
 from diffuco.training.examples import find_examples
 from diffuco.training.folder import claimed
 from diffuco.training.held_out import publish
 from diffuco.training.keeper import Keeper
+from diffuco.training.pace import fitted, measured_pace
 from diffuco.training.parts import AnyNetwork, AnyNoise, AnyObjective, Parts, choose_parts
 from diffuco.training.reporting import Reporter
-from diffuco.training.resume import Progress, load_state
+from diffuco.training.resume import Progress, load_state, started_config
 from diffuco.training.step import TrainStep
 from diffuco.training.validation import Validation
+
+_log = logging.getLogger(__name__)
 
 
 def temperature_at(step: int, config: TrainConfig) -> float:
@@ -54,17 +64,20 @@ def train(
     graphs: Collection | None = None,
     resume: bool = False,
     max_minutes: float | None = None,
+    stop_after_minutes: float | None = None,
     device: str = "auto",
     progress: bool = True,
 ) -> dict[str, Any]:
     """Run a configuration; keep `best` and `last` checkpoints and a resumable state in `out`.
 
     A problem, network, noise, objective or graphs of your own take the place of what the configuration names.
-    `max_minutes` stops early, in a state that `resume` continues from; the schedules do not change. Under torchrun
-    every process calls this and takes its share of each batch.
+    `max_minutes` shortens the schedules so that they end within about that time. `stop_after_minutes` stops early, in a
+    state that `resume` continues from; the schedules do not change. Under torchrun every process calls this and takes
+    its share of each batch.
     """
-    out = Path(out)
-    parts = choose_parts(config, problem=problem, network=network, noise=noise, objective=objective)
+    out, began = Path(out), time.monotonic()
+    choose = partial(choose_parts, problem=problem, network=network, noise=noise, objective=objective)
+    parts = choose(config)
     config = parts.config
     with claimed(out, graphs, resume=resume), joined_group(device) as group:
         # Set up the data, the network, the optimiser and the validation.
@@ -72,6 +85,12 @@ def train(
         dataset = graphs or get_dataset(config.dataset)
         train_graphs = dataset.graphs("train", config.num_train_graphs, progress=show)
         validation_graphs = dataset.graphs("validation", config.num_validation_graphs, progress=show)
+        if max_minutes is not None:
+            if resume:
+                config = replace(config, anneal_epochs=started_config(out).anneal_epochs)
+            else:
+                config = _fitted(parts, train_graphs, validation_graphs, group, 60 * max_minutes + began)
+            parts = choose(config)
         data = TrainingGraphs(train_graphs, config.graphs_per_batch, config.seed, group)
         if parts.num_examples:
             data.add_examples(find_examples(parts, train_graphs, group.device, show=show))
@@ -94,12 +113,28 @@ def train(
                 state.seconds = seconds_before + time.monotonic() - started
 
                 # Validate, save.
-                stops = max_minutes is not None and group.any(time.monotonic() - started > 60 * max_minutes)
+                limit = stop_after_minutes
+                stops = limit is not None and group.any(time.monotonic() - started > 60 * limit)
                 if group.is_leader:
                     keeper.keep(state, report, stops=stops)
                 if stops:
                     break
     return _summary(out, config, state)
+
+
+def _fitted(
+    parts: Parts, train_graphs: Sequence[Graph], validation_graphs: Sequence[Graph], group: Group, ends: float
+) -> TrainConfig:
+    """The configuration with schedules that end in time. All processes of a group take the leader's."""
+    pace = measured_pace(parts, train_graphs, validation_graphs, group)
+    config = fitted(parts.config, pace, ends - time.monotonic())
+    epochs = torch.tensor(config.anneal_epochs, device=group.device)
+    group.follow_leader(epochs)
+    config = replace(config, anneal_epochs=int(epochs))
+    if group.is_leader and config != parts.config:
+        minutes, before = pace.seconds(config) / 60, parts.config.anneal_epochs
+        _log.info("%d of %d passes through the graphs fit: about %.1f minutes", config.anneal_epochs, before, minutes)
+    return config
 
 
 def _beginning(parts: Parts) -> Progress:
