@@ -1,6 +1,7 @@
 """Training on a folder of graphs: what is read, what is picked, what is held back and how a run continues."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -116,7 +117,7 @@ def test_train_resume_and_evaluate_on_the_graphs_held_back(run, folder, tmp_path
     assert stopped.code == 0, stopped.err
     assert "mine: learns from" in stopped.out
     assert "held back" in stopped.out
-    assert "on one CPU core" in stopped.out
+    assert "on this CPU" in stopped.out
     finished = run(*command, "--resume")
     assert finished.code == 0, finished.err
     assert "measure it: diffuco evaluate --model" in finished.out

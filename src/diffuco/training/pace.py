@@ -62,7 +62,7 @@ def fitted(config: TrainConfig, pace: Pace, seconds: float) -> TrainConfig:
 
     >>> config = TrainConfig("mis", "rb-small", num_steps=4, start_temperature=0.3, anneal_epochs=100)
     >>> fitted(config, Pace(step_s=0.1, validation_s=1.0), 600.0).anneal_epochs
-    40
+    39
     """
     per_step = pace.step_s + pace.validation_s / config.validate_every
     steps = (SHARE_OF_TIME * seconds - pace.validation_s) / per_step - config.imitation_steps
