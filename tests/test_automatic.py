@@ -232,7 +232,9 @@ def test_command_shows_the_bound_of_what_is_not_proven(run, house, monkeypatch):
     assert "yes, optimal" not in outcome.out
     assert "time was too short for a proof" in outcome.err
     record = json.loads(run("solve", "mis", house, "--method", "highs", "--json").out)
-    assert (record["optimal"], record["bound"]) == (False, 2.5)
+    assert (record["optimal"], record["bound"], record["gap"]) == (False, 2.5, 1.5)
+    (solution,) = diffuco.solve([house], "mis", method="highs")
+    assert (solution.gap, replace(solution, bound=None).gap, replace(solution, bound=1.0).gap) == (1.5, None, 0.0)
 
 
 def test_command_says_what_found_each_answer_and_why(run, tmp_path, house):

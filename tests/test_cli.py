@@ -29,7 +29,7 @@ PROBLEMS = [problem.name for problem in all_problems()]
 HEAVY = ("torch", "scipy.sparse", "numba", "networkx", "ortools", "pandas", "matplotlib")
 JSON_KEYS = {
     *("problem", "file", "nodes", "edges", "objective", "feasible", "solution", "energies", "seconds"),
-    *("found_by", "reason", "optimal", "bound", "violations", "objectives", "sweeps", "seed"),
+    *("found_by", "reason", "optimal", "bound", "gap", "violations", "objectives", "sweeps", "seed"),
 }
 
 

@@ -204,7 +204,12 @@ def _schema() -> "pyarrow.Schema":
         [
             *[("problem", pa.string()), ("file", pa.string()), ("nodes", pa.int64()), ("edges", pa.int64())],
             *[("objective", pa.float64()), ("feasible", pa.bool_()), ("violations", pa.int64())],
-            *[("optimal", pa.bool_()), ("bound", pa.float64()), ("solution", pa.list_(pa.string()))],
+            *[
+                ("optimal", pa.bool_()),
+                ("bound", pa.float64()),
+                ("gap", pa.float64()),
+                ("solution", pa.list_(pa.string())),
+            ],
             *[("energies", pa.list_(pa.float64())), ("objectives", pa.list_(pa.float64())), ("sweeps", pa.int64())],
             *[("seconds", seconds), ("found_by", pa.string()), ("reason", pa.string()), ("seed", pa.int64())],
         ]

@@ -169,6 +169,7 @@ class Answer(Message):
     violations: int
     optimal: bool = Field(description="Whether it is proven optimal; a sample never is.")
     bound: float | None = Field(description="No solution is better than this; null if nothing is known.")
+    gap: float | None = Field(description="By what share of the objective a solution could still be better.")
     solution: list[int | str] = Field(description="Labels of the chosen nodes; for a cut, one of its sides.")
     energies: list[float] = Field(description="Energy H of every sample after decoding and refinement.")
     objectives: list[float]
