@@ -26,7 +26,7 @@ from diffuco.graphs.graph import Graph
 from diffuco.methods import get_method
 from diffuco.problems import Problem, all_problems
 
-METHODS = ("auto", "auto", "auto", "cp-sat", "highs", "clique-search", "greedy", "anneal", "diffuco")
+METHODS = (*["auto"] * 10, *["cp-sat", "highs", "clique-search", "greedy", "anneal"] * 3, "diffuco")
 MAX_NODES = 16
 ROUNDING = 1e-12
 """Values that differ by less than this, as a share of all weights together, are the same: sums are rounded."""
