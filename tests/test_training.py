@@ -400,9 +400,9 @@ def test_config_defaults_are_the_papers():
 
 def test_max_minutes_shortens_the_schedules_instead_of_cutting_them_off(tmp_path, monkeypatch, caplog):
     long = replace(SHORT, anneal_epochs=1000)
-    monkeypatch.setattr("diffuco.training.loop.measured_pace", lambda *_: Pace(step_s=1000.0, validation_s=0.0))
+    monkeypatch.setattr("diffuco.training.pace.measured_pace", lambda *_: Pace(step_s=1000.0, validation_s=0.0))
     seconds = 1000 * (5 * long.steps_per_epoch + 1) / SHARE_OF_TIME
-    with caplog.at_level("INFO", logger="diffuco.training.loop"):
+    with caplog.at_level("INFO", logger="diffuco.training.pace"):
         done = train(long, tmp_path, max_minutes=seconds / 60, progress=False)
     assert (done["finished"], done["num_steps_total"]) == (True, 5 * long.steps_per_epoch)
     assert caplog.messages[0].startswith("5 of 1000 passes through the graphs fit: about ")

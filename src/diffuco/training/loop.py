@@ -1,37 +1,30 @@
 """The training loop (Sec. 4): anneal the temperature while minimising an objective, by default the joint bound."""
 
-import logging
 import math
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from diffuco.graphs.collection import Collection
 from diffuco.graphs.datasets import get_dataset
-from diffuco.graphs.graph import Graph
 from diffuco.graphs.statistics import describe
 from diffuco.pretrained import load_model
 from diffuco.problems import Problem
 from diffuco.training.config import TrainConfig
 from diffuco.training.data import TrainingGraphs
-from diffuco.training.distributed import Group, joined_group
+from diffuco.training.distributed import joined_group
 from diffuco.training.examples import find_examples
 from diffuco.training.folder import claimed
 from diffuco.training.held_out import publish
 from diffuco.training.keeper import Keeper
-from diffuco.training.pace import fitted, measured_pace
+from diffuco.training.pace import epochs_until
 from diffuco.training.parts import AnyNetwork, AnyNoise, AnyObjective, Parts, choose_parts
 from diffuco.training.reporting import Reporter
 from diffuco.training.resume import Progress, load_state, started_config
 from diffuco.training.step import TrainStep
 from diffuco.training.validation import Validation
-
-_log = logging.getLogger(__name__)
 
 
 def temperature_at(step: int, config: TrainConfig) -> float:
@@ -86,11 +79,14 @@ def train(
         train_graphs = dataset.graphs("train", config.num_train_graphs, progress=show)
         validation_graphs = dataset.graphs("validation", config.num_validation_graphs, progress=show)
         if max_minutes is not None:
-            if resume:
-                config = replace(config, anneal_epochs=started_config(out).anneal_epochs)
-            else:
-                config = _fitted(parts, train_graphs, validation_graphs, group, 60 * max_minutes + began)
-            parts = choose(config)
+            ends = began + 60 * max_minutes
+            epochs = (
+                started_config(out).anneal_epochs
+                if resume
+                else epochs_until(ends, parts, train_graphs, validation_graphs, group)
+            )
+            parts = choose(replace(config, anneal_epochs=epochs))
+            config = parts.config
         data = TrainingGraphs(train_graphs, config.graphs_per_batch, config.seed, group)
         if parts.num_examples:
             data.add_examples(find_examples(parts, train_graphs, group.device, show=show))
@@ -120,21 +116,6 @@ def train(
                 if stops:
                     break
     return _summary(out, config, state)
-
-
-def _fitted(
-    parts: Parts, train_graphs: Sequence[Graph], validation_graphs: Sequence[Graph], group: Group, ends: float
-) -> TrainConfig:
-    """The configuration with schedules that end in time. All processes of a group take the leader's."""
-    pace = measured_pace(parts, train_graphs, validation_graphs, group)
-    config = fitted(parts.config, pace, ends - time.monotonic())
-    epochs = torch.tensor(config.anneal_epochs, device=group.device)
-    group.follow_leader(epochs)
-    config = replace(config, anneal_epochs=int(epochs))
-    if group.is_leader and config != parts.config:
-        minutes, before = pace.seconds(config) / 60, parts.config.anneal_epochs
-        _log.info("%d of %d passes through the graphs fit: about %.1f minutes", config.anneal_epochs, before, minutes)
-    return config
 
 
 def _beginning(parts: Parts) -> Progress:

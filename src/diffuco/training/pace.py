@@ -1,11 +1,13 @@
 """How long a run takes on this machine, measured, and the schedule that fits into a given time."""
 
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+import torch
 
 from diffuco.foundation.devices import now
 from diffuco.graphs.graph import Graph
@@ -16,6 +18,8 @@ from diffuco.training.distributed import Group
 from diffuco.training.parts import Parts
 from diffuco.training.step import TrainStep
 from diffuco.training.validation import Validation
+
+_log = logging.getLogger(__name__)
 
 WARM_UP_STEPS = 2
 TIMED_STEPS = 4
@@ -55,6 +59,19 @@ def measured_pace(
     started = time.perf_counter()
     validation.run(sampler)
     return Pace(step_s, time.perf_counter() - started)
+
+
+def epochs_until(
+    ends: float, parts: Parts, train_graphs: Sequence[Graph], validation_graphs: Sequence[Graph], group: Group
+) -> int:
+    """Passes through the graphs that end by this time of `time.monotonic`; a group takes the leader's number."""
+    pace, config = measured_pace(parts, train_graphs, validation_graphs, group), parts.config
+    epochs = torch.tensor(fitted(config, pace, ends - time.monotonic()).anneal_epochs, device=group.device)
+    group.follow_leader(epochs)
+    minutes = pace.seconds(replace(config, anneal_epochs=int(epochs))) / 60
+    if group.is_leader and epochs < config.anneal_epochs:
+        _log.info("%d of %d passes through the graphs fit: about %.1f minutes", epochs, config.anneal_epochs, minutes)
+    return int(epochs)
 
 
 def fitted(config: TrainConfig, pace: Pace, seconds: float) -> TrainConfig:
