@@ -14,11 +14,11 @@ def as_page(description: Schema) -> str:
     >>> "<h2><code>GET /x</code></h2>" in page, "Says &lt;x&gt;." in page
     (True, True)
     """
-    operations = [
-        _operation(method, path, about, description)
-        for path, methods in description["paths"].items()
-        for method, about in methods.items()
+    found = [
+        (method, path, about) for path, methods in description["paths"].items() for method, about in methods.items()
     ]
+    found.sort(key=lambda operation: operation[0] != "post")  # first what solves
+    operations = [_operation(method, path, about, description) for method, path, about in found]
     title = f"{escape(description['info']['title'])} {escape(description['info']['version'])}: the API"
     head = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
@@ -39,15 +39,15 @@ def _operation(method: str, path: str, about: Schema, description: Schema) -> st
         schema = _resolved(response.get("content", {}).get("application/json", {}).get("schema", {}), description)
         parts.append(f"<h3>{escape(status)}: {escape(response.get('description', ''))}</h3>")
         if status == "200":
-            parts.append(_fields(schema, description))
+            parts.append(_fields(schema, description, shows_required=False))
     return "".join(parts)
 
 
-def _fields(schema: Schema, description: Schema) -> str:
+def _fields(schema: Schema, description: Schema, *, shows_required: bool = True) -> str:
     required = schema.get("required", [])
     rows = [
         f"<tr><td><code>{escape(name)}</code></td><td>{_kind(field, description)}</td>"
-        f"<td>{'required' if name in required else ''}</td><td>{escape(field.get('description', ''))}</td></tr>"
+        f"<td>{'required' if shows_required and name in required else ''}</td><td>{escape(field.get('description', ''))}</td></tr>"
         for name, field in schema.get("properties", {}).items()
     ]
     return f"<table>{''.join(rows)}</table>" if rows else ""
