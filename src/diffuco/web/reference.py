@@ -44,10 +44,10 @@ def _operation(method: str, path: str, about: Schema, description: Schema) -> st
 
 
 def _fields(schema: Schema, description: Schema, *, shows_required: bool = True) -> str:
-    required = schema.get("required", [])
+    required = schema.get("required", []) if shows_required else []
     rows = [
         f"<tr><td><code>{escape(name)}</code></td><td>{_kind(field, description)}</td>"
-        f"<td>{'required' if shows_required and name in required else ''}</td><td>{escape(field.get('description', ''))}</td></tr>"
+        f"<td>{'required' if name in required else ''}</td><td>{escape(field.get('description', ''))}</td></tr>"
         for name, field in schema.get("properties", {}).items()
     ]
     return f"<table>{''.join(rows)}</table>" if rows else ""
