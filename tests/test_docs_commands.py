@@ -32,6 +32,7 @@ NOT_RUN = {
     r"pip install": "installs from the network",
     r"make solve": "creates .venv and installs into it, then runs the first command of the README",
     r"make (test|check|format)": "runs this test",
+    r"make (fuzz|dist)": "takes minutes; tests/test_fuzz.py runs the fuzzers for a moment",
     r"make gpu|measure_gpu\.sh|--device cuda": "needs a GPU",
     r"diffuco serve": "serves until it is stopped; tests/test_web_page.py and tests/test_web_api.py do that",
     r"curl ": "needs the server; tests/test_web_api.py sends such requests",
