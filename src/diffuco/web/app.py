@@ -53,7 +53,8 @@ def create_app(
         max_waiting=limits.max_waiting,
         max_rows=rows_per_batch(service.device),
         metrics=metrics,
-        num_threads=available_cores() if service.device.type == "cpu" else 1,
+        # An exact solver has up to eight threads of its own.
+        num_threads=max(2, available_cores() // 4) if service.device.type == "cpu" else 1,
     )
 
     @asynccontextmanager

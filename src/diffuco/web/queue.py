@@ -2,7 +2,7 @@
 
 Batches form by themselves: requests that arrive while the device is busy wait and are taken together when it is free.
 A request that finds the device free starts at once. On a CPU, only one thread draws samples at a time, because more
-would wait for each other. Proofs and searches of single graphs run beside it, one on each core.
+would wait for each other. Proofs and searches of single graphs run beside it, several at a time.
 """
 
 import math
