@@ -11,7 +11,7 @@ PARALLEL := -n logical --maxprocesses 8 --dist worksteal
 # The tables and figures of the paper; OPTIONS go to the command, such as OPTIONS=--quick.
 PAPER := table-1 table-3 fig-2-left fig-2-middle fig-2-right n-query gset ood fig-3-left fig-3-right
 
-.PHONY: solve test coverage test-slow check format docs gpu bench reproduce $(PAPER) clean
+.PHONY: solve test coverage test-slow check format fuzz dist docs gpu bench reproduce $(PAPER) clean
 
 solve: $(BIN)/diffuco  ## solve a bundled graph with a bundled model, print the result, write a picture
 	$(BIN)/diffuco solve mis examples/rb-small.clq --model mis-rb-small --plot solution.png
@@ -35,6 +35,18 @@ check: .venv/installed  ## what a change has to pass: format, lint, types, impor
 format: .venv/installed  ## put the code in shape
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+fuzz: .venv/installed  ## mutated files and answers on random graphs, for SECONDS each (600 unless told otherwise)
+	$(BIN)/python tests/fuzz_files.py --seconds $(or $(SECONDS),600) --seed $(or $(SEED),0)
+	$(BIN)/python tests/fuzz_answers.py --seconds $(or $(SECONDS),600) --seed $(or $(SEED),0)
+
+dist: .venv/installed  ## wheel and sdist, built in an environment of their own, checked and tried
+	rm -rf dist build/dist-env
+	$(PYTHON) -m venv build/dist-env
+	build/dist-env/bin/pip install --quiet --disable-pip-version-check build twine
+	build/dist-env/bin/python -m build --outdir dist
+	build/dist-env/bin/twine check --strict dist/*
+	$(BIN)/python tests/check_dist.py dist
 
 docs: .venv/installed  ## the documentation as a site, in build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

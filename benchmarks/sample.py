@@ -26,7 +26,7 @@ from roofline import FLOAT_BYTES, SPEED_COLUMNS, Work, engines_here, forward_wor
 from diffuco.foundation.devices import pick_device
 from diffuco.foundation.provenance import hardware
 from diffuco.graphs.batch import make_batch
-from diffuco.graphs.batch.by_size import batches_by_size, rows_per_batch
+from diffuco.graphs.by_size import batches_by_size, rows_per_batch
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.generate import ba_graph
 from diffuco.graphs.graph import Graph

@@ -1,6 +1,7 @@
 """`diffuco serve` under load on this machine: many clients at once compared with one client at a time.
 
     python benchmarks/serve.py --clients 200 --seconds 60 --json serve.json
+    python benchmarks/serve.py --clients 50 --seconds 20 --samples 0 --nodes 60 60 --edges 0.13
 
 Every client sends small random graphs over its own connection, the next one after the answer to the last. Each answer
 is checked against the graph that was sent. A status of 429 is deliberate; the client then waits as long as the server
@@ -75,8 +76,10 @@ def main() -> None:
     arguments = _arguments()
     device = torch.device("cpu")
     tests = require_green(TESTS, skip=arguments.skip_tests)
-    graphs = _graphs(*arguments.nodes)
-    options = {"problem": arguments.problem, "samples": arguments.samples, "step_factor": arguments.step_factor}
+    graphs = _graphs(*arguments.nodes, arguments.edges)
+    options: Record = {"problem": arguments.problem}
+    if arguments.samples:
+        options |= {"samples": arguments.samples, "step_factor": arguments.step_factor}
     records: list[Record] = []
     with server() as port:
         asyncio.run(phase(port, graphs, options, clients=8, seconds=arguments.warm_up_seconds))
@@ -96,7 +99,7 @@ def main() -> None:
 def server() -> Iterator[int]:
     """`diffuco serve` on a free port of this machine."""
     command = [sys.executable, "-m", "diffuco", "serve", "--port", "0", "--device", "cpu"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             assert process.stdout is not None
             found = re.search(r"http://127\.0\.0\.1:(\d+)", process.stdout.readline())
@@ -174,9 +177,9 @@ async def _exchange(
     return int(head[0].split()[1]), headers, await reader.readexactly(int(headers["content-length"]))
 
 
-def _graphs(fewest: int, most: int) -> list[Graph]:
+def _graphs(fewest: int, most: int, probability: float) -> list[Graph]:
     rng = np.random.default_rng(0)
-    return [er_graph(int(rng.integers(fewest, most + 1)), 0.2, rng) for _ in range(NUM_GRAPHS)]
+    return [er_graph(int(rng.integers(fewest, most + 1)), probability, rng) for _ in range(NUM_GRAPHS)]
 
 
 def _print(records: list[Record], device: torch.device) -> None:
@@ -195,7 +198,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--warm-up-seconds", type=float, default=5)
     parser.add_argument("--problem", default="mis")
     parser.add_argument("--nodes", type=int, nargs=2, default=(12, 24), metavar=("FEWEST", "MOST"))
-    parser.add_argument("--samples", type=int, default=2)
+    parser.add_argument("--edges", type=float, default=0.2, metavar="PROBABILITY", help="of every edge")
+    parser.add_argument("--samples", type=int, default=2, help="0: the method auto instead of samples")
     parser.add_argument("--step-factor", type=int, default=3)
     add_options(parser)
     return parser.parse_args()

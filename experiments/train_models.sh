@@ -15,7 +15,7 @@ train_one() { # RECIPE[:SEED]
     [ "$left" -gt 0 ] || return
     [ -f "runs/$name/resume.safetensors" ] && resume="--resume"
     python3 -m diffuco train "${1%%:*}" --set "seed=$seed" --out "runs/$name" --json $resume \
-        --max-minutes "$(awk "BEGIN { print $left / 60 }")" >"runs-$name.json" 2>"runs-$name.err"
+        --stop-after "$(awk "BEGIN { print $left / 60 }")" >"runs-$name.json" 2>"runs-$name.err"
     echo "$SECONDS s, $name: $(tail -n 1 "runs-$name.err") $(grep '"validation"' "runs/$name/log.jsonl" | tail -n 1)"
     tar czf "$out/$name.tgz" -C runs --exclude tensorboard "$name"
 }

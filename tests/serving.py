@@ -5,14 +5,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import uvicorn
 from fastapi import FastAPI
+
+from diffuco.web.server import Server
 
 
 @contextmanager
 def serving(app: FastAPI) -> Iterator[str]:
     """Serve the app on a free port; gives its address."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", timeout_graceful_shutdown=1))
+    server = Server(app, port=0, log_level="error", timeout_graceful_shutdown=1)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:

@@ -1,5 +1,6 @@
 """The method auto: what is proven says so, the rest is searched as measurements advise, and notes say why."""
 
+import itertools
 import json
 from dataclasses import replace
 
@@ -8,6 +9,7 @@ import pytest
 import torch
 
 import diffuco
+import oracle
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.families import tree_graph
 from diffuco.graphs.formats import write_graph
@@ -18,10 +20,11 @@ from diffuco.methods import get_method
 from diffuco.methods.anneal import FlipAnnealing
 from diffuco.methods.auto import Search, plan
 from diffuco.methods.cp_sat import CpSat
+from diffuco.methods.enumeration import MAX_NODES
 from diffuco.methods.exact import ExactResult
 from diffuco.methods.highs import Highs
 from diffuco.pretrained import choose_model, choose_models
-from diffuco.problems import all_problems, get_problem
+from diffuco.problems import all_problems, get_problem, without_ignored_weights
 
 PROBLEMS = [problem.name for problem in all_problems()]
 
@@ -41,7 +44,8 @@ def test_small_graphs_are_solved_to_the_proven_optimum(problem):
     for solution, exact in zip(diffuco.solve(graphs, problem, method="auto", device="cpu"), expected, strict=True):
         assert solution.objective == pytest.approx(exact.objective)
         assert solution.optimal
-        assert solution.found_by == ("clique-search" if problem == "max-clique" else "cp-sat")
+        prover = "clique-search" if problem == "max-clique" else "cp-sat"
+        assert solution.found_by == ("enumeration" if solution.graph.num_nodes <= MAX_NODES else prover)
         assert solution.energies == [(-1 if get_problem(problem).sense == "max" else 1) * solution.objective]
 
 
@@ -136,9 +140,22 @@ def test_what_an_exact_solver_found_without_a_proof_counts_if_it_is_better(monke
 
 
 def test_weights_that_no_exact_solver_takes_are_annealed():
-    graph = Graph.from_edges([(0, 1), (1, 2)], edge_weights=[0.1234567890123456, 2])
+    path = [(node, node + 1) for node in range(MAX_NODES)]
+    graph = Graph.from_edges(path, edge_weights=[0.1234567890123456, *[2] * (MAX_NODES - 1)])
     (solution,) = diffuco.solve([graph], "max-cut", method="auto", device="cpu")
-    assert (solution.found_by, solution.objective) == ("anneal", pytest.approx(2.1234567890123456))
+    assert (solution.found_by, solution.objective) == ("anneal", pytest.approx(18.1234567890123456))
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_a_few_nodes_are_proven_whatever_they_weigh(problem):
+    rng, known = np.random.default_rng(5), get_problem(problem)
+    for scale in (1e-12, 1.0, 1e18):
+        edges = [pair for pair in itertools.combinations(range(6), 2) if rng.random() < 0.6]
+        weights = {"edge_weights": scale * rng.random(len(edges)), "node_weights": scale * rng.random(6)}
+        graph = without_ignored_weights(known, Graph.from_edges(edges, 6, **weights))
+        solution = diffuco.solve(graph, problem)
+        assert (solution.found_by, solution.optimal, solution.bound) == ("enumeration", True, solution.objective)
+        assert solution.objective == pytest.approx(known.sign * oracle.energies(known, graph).min(), rel=1e-12)
 
 
 def test_samples_are_for_large_graphs_like_those_of_a_model_a_gpu_and_milliseconds():
@@ -184,6 +201,7 @@ def test_a_model_serves_where_it_pays(monkeypatch, without_proofs):
 
 def test_without_or_tools_highs_proves(run, house, monkeypatch):
     monkeypatch.setattr("diffuco.methods.cp_sat.find_spec", lambda _: None)
+    monkeypatch.setattr(automatic, "MAX_NODES", 0)
     for problem, prover in (("mis", "highs"), ("max-clique", "clique-search")):  # our own search needs neither
         outcome = run("solve", problem, house)
         assert (outcome.code, outcome.err) == (0, f"note: proven optimal by {prover}\n")
@@ -192,11 +210,11 @@ def test_without_or_tools_highs_proves(run, house, monkeypatch):
 def test_command_takes_it_unless_told_otherwise(run, house):
     outcome = run("solve", "mis", house)
     assert outcome.code == 0
-    assert outcome.err == "note: proven optimal by cp-sat\n"
+    assert outcome.err == "note: proven optimal by enumeration\n"
     assert "yes, optimal" in outcome.out
     record = json.loads(run("solve", "mis", house, "--method", "auto", "--json").out)
-    assert (record["optimal"], record["found_by"], record["sweeps"]) == (True, "cp-sat", 0)
-    assert (record["reason"], record["bound"]) == ("proven optimal by cp-sat", record["objective"])
+    assert (record["optimal"], record["found_by"], record["sweeps"]) == (True, "enumeration", 0)
+    assert (record["reason"], record["bound"]) == ("proven optimal by enumeration", record["objective"])
     assert json.loads(run("solve", "mis", house, "--samples", 2, "--json").out)["optimal"] is False
 
 
@@ -214,15 +232,17 @@ def test_command_shows_the_bound_of_what_is_not_proven(run, house, monkeypatch):
     assert "yes, optimal" not in outcome.out
     assert "time was too short for a proof" in outcome.err
     record = json.loads(run("solve", "mis", house, "--method", "highs", "--json").out)
-    assert (record["optimal"], record["bound"]) == (False, 2.5)
+    assert (record["optimal"], record["bound"], record["gap"]) == (False, 2.5, 1.5)
+    (solution,) = diffuco.solve([house], "mis", method="highs")
+    assert (solution.gap, replace(solution, bound=None).gap, replace(solution, bound=1.0).gap) == (1.5, None, 0.0)
 
 
 def test_command_says_what_found_each_answer_and_why(run, tmp_path, house):
     write_graph(get_dataset("ba-small").graph("validation", 0), tmp_path / "larger.clq")
     outcome = run("solve", "max-cut", house, tmp_path / "larger.clq")
-    assert "Maximum Cut, by cp-sat, anneal" in outcome.out
+    assert "Maximum Cut, by enumeration, anneal" in outcome.out
     notes = outcome.err.splitlines()
-    assert notes[0] == "note: 1 of 2 graphs proven optimal by cp-sat"
+    assert notes[0] == "note: 1 of 2 graphs proven optimal by enumeration"
     assert notes[1].startswith("note: 1 of 2 graphs solved by anneal: on a CPU")
     assert len(notes) == 2
 

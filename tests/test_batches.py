@@ -251,7 +251,7 @@ def test_missing_package_is_named_with_the_remedy(run, house, tmp_path, monkeypa
     monkeypatch.setitem(sys.modules, module, None)
     outcome = run("solve", "mis", house, "--output", *options)
     assert (outcome.code, len(outcome.errors)) == (2, 1)
-    assert "pip install 'diffuco[" in outcome.err
+    assert "pip install '" in outcome.err
     assert [path.name for path in tmp_path.iterdir()] == ["house.clq"]
 
 

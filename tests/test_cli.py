@@ -26,9 +26,10 @@ from diffuco.problems import all_problems
 from diffuco.solution.files import label_line, read_solution, write_solution
 
 PROBLEMS = [problem.name for problem in all_problems()]
+HEAVY = ("torch", "scipy.sparse", "numba", "networkx", "ortools", "pandas", "matplotlib")
 JSON_KEYS = {
     *("problem", "file", "nodes", "edges", "objective", "feasible", "solution", "energies", "seconds"),
-    *("found_by", "reason", "optimal", "bound", "violations", "objectives", "sweeps", "seed"),
+    *("found_by", "reason", "optimal", "bound", "gap", "violations", "objectives", "sweeps", "seed"),
 }
 
 
@@ -69,6 +70,18 @@ def test_check_does_not_import_the_solver(tmp_path, house):
     program = f"import sys; from diffuco.cli import main; print(main({arguments!r}), 'torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "0 False"
+
+
+@pytest.mark.parametrize(
+    "arguments", [["solve", "mis", "-", "--format", "dimacs"], ["models"]], ids=lambda given: given[0]
+)
+def test_what_needs_no_tensor_imports_nothing_heavy(house, arguments):
+    program = f"import sys; from diffuco.cli import main; print(main({arguments!r}));"
+    program += f"print([name for name in {HEAVY} if name in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, input=house.read_text()
+    )
+    assert done.stdout.splitlines()[-2:] == ["0", "[]"]
 
 
 def test_public_names_are_lazy_and_complete():
@@ -323,17 +336,20 @@ def test_doctor_names_versions_devices_and_implementations(run):
 
 def test_doctor_says_how_to_get_what_is_missing(run, monkeypatch):
     monkeypatch.setattr("diffuco.cli.doctor.OPTIONAL", {"no-such-package": "plot"})
-    assert "missing; pip install 'diffuco[plot]'" in run("doctor").out
+    assert "missing; pip install 'matplotlib>=3.8'" in run("doctor").out
 
 
 TINY = ("--set", "anneal_epochs=1", "--set", "num_train_graphs=32", "--set", "num_validation_graphs=4")
 
 
-def test_train_resume_and_solve_with_the_result(run, tmp_path, house):
+def test_train_resume_and_solve_with_the_result(run, tmp_path, house, monkeypatch):
+    monkeypatch.setattr("diffuco.training.reporting.LINE_EVERY_S", 0.0)
     folder = tmp_path / "run"
-    stopped = run("train", "mis-tiny", "--out", folder, *TINY, "--max-minutes", 0, "--json")
+    stopped = run("train", "mis-tiny", "--out", folder, *TINY, "--stop-after", 0, "--json")
     assert stopped.code == 0, stopped.err
     assert json.loads(stopped.out)["finished"] is False
+    # Into a file, training prints a line now and then.
+    assert re.match(r"step 1 of 2, 0\.\d minutes, about 0\.\d left; energy -?\d+\.\d+\n$", stopped.err)
     assert json.loads(stopped.out)["best_energy"] is None
     refused = run("train", "mis-tiny", "--out", folder, *TINY)
     assert (refused.code, len(refused.errors)) == (2, 1)

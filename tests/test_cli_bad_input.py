@@ -170,7 +170,7 @@ def test_several_graphs_do_not_fit_in_one_file(run, models, house):
 def test_missing_matplotlib(run, models, house, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     outcome = run("solve", "mis", house, "--model", models["mis"], "--plot", "picture.png")
-    assert_one_line(outcome, "pip install 'diffuco[plot]'")
+    assert_one_line(outcome, "pip install 'matplotlib>=3.8'")
 
 
 def _truncated(content: bytes) -> bytes:

@@ -114,7 +114,7 @@ def test_without_a_number_of_reads_the_one_best_state_is_the_answer(sampler, var
     model.add_quadratic_from({("a", "b"): 1.0, ("b", "c"): -2.0})
     found = sampler.sample(model, seed=0)
     assert_sampleset_energies(found, model)
-    assert (len(found), found.info["found_by"]) == (1, "cp-sat")
+    assert (len(found), found.info["found_by"]) == (1, "enumeration")
     assert found.first.energy == pytest.approx(dimod.ExactSolver().sample(model).first.energy)
     assert found.vartype is model.vartype
     sampled = sampler.sample(model, step_factor=1, seed=0)

@@ -51,8 +51,8 @@ def test_three_processes_give_the_weights_of_one(tmp_path, one):
 
 
 def test_a_run_resumes_with_another_number_of_processes(tmp_path, one):
-    train_in_group(2, tmp_path / "many", "--max-minutes", "0")
-    train(CONFIG, tmp_path / "many", resume=True, max_minutes=0.0, progress=False)
+    train_in_group(2, tmp_path / "many", "--stop-after", "0")
+    train(CONFIG, tmp_path / "many", resume=True, stop_after_minutes=0.0, progress=False)
     train_in_group(3, tmp_path / "many", "--resume")
     assert_same_weights(one, tmp_path / "many")
 

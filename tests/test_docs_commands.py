@@ -32,6 +32,7 @@ NOT_RUN = {
     r"pip install": "installs from the network",
     r"make solve": "creates .venv and installs into it, then runs the first command of the README",
     r"make (test|check|format)": "runs this test",
+    r"make (fuzz|dist)": "takes minutes; tests/test_fuzz.py runs the fuzzers for a moment",
     r"make gpu|measure_gpu\.sh|--device cuda": "needs a GPU",
     r"diffuco serve": "serves until it is stopped; tests/test_web_page.py and tests/test_web_api.py do that",
     r"curl ": "needs the server; tests/test_web_api.py sends such requests",
@@ -51,7 +52,7 @@ SHORTER = {
     r"--samples 32 --step-factor 6": "--samples 2 --step-factor 1",
     r"--budget [\d.,]+": "--budget 0.05",
     r"--time-limit 2\b": "--time-limit 0.2",
-    r"--max-minutes [\d.]+": "",
+    r"--(max-minutes|stop-after) [\d.]+": "",
     r"^(diffuco train (?!--list).*)": r"\1 --set anneal_epochs=1",
     r"^(diffuco train mis-tiny.*)": r"\1 --set num_train_graphs=32 --set num_validation_graphs=4",
 }

@@ -400,3 +400,13 @@ def test_reference_data_has_the_listed_sizes(folder):
 @pytest.mark.parametrize(("name", "num_graphs"), [("MUTAG_raw/MUTAG_A", 188), ("IMDB-BINARY.dgcnn", 1000)])
 def test_reference_collections_are_complete(name, num_graphs):
     assert len(read_graphs(DATA / "tu" / f"{name}.txt.gz")) == num_graphs
+
+
+@pytest.mark.parametrize("text", ["source,target,weight\n0,0,3\n", "source,target,weight\n0,0,3\n0,1,1\n"])
+def test_weights_that_go_with_their_self_loops_leave_no_trace(tmp_path, text):
+    (tmp_path / "loop.csv").write_text(text)
+    with pytest.warns(GraphWarning, match="dropped 1 self-loop"):
+        graph = read_graph(tmp_path / "loop.csv")
+    assert graph.edge_weights is None
+    write_graph(graph, tmp_path / "again.npz")
+    assert read_graph(tmp_path / "again.npz").digest == graph.digest

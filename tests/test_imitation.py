@@ -142,7 +142,7 @@ def test_a_run_learns_from_what_annealing_finds_and_resumes(tmp_path):
     lines = [json.loads(line) for line in (tmp_path / "whole" / "log.jsonl").read_text().splitlines()]
     losses = [line["loss"] for line in lines if line["kind"] == "train"]
     assert 0 < losses[-1] < 0.9 * losses[0]
-    train(config, tmp_path / "parts", device="cpu", progress=False, max_minutes=0)
+    train(config, tmp_path / "parts", device="cpu", progress=False, stop_after_minutes=0)
     train(config, tmp_path / "parts", device="cpu", progress=False, resume=True)
     last = [(tmp_path / name / "last.safetensors").read_bytes()[-4000:] for name in ("whole", "parts")]
     assert last[0] == last[1]
@@ -157,7 +157,7 @@ def test_a_run_imitates_first_and_then_minimises_its_objective(tmp_path):
     logged = {line["step"]: line for line in lines if line["kind"] == "train"}
     assert all(("wrong" in line) == (step <= 2 * each) for step, line in logged.items())
     assert all(("entropy_term" in line) == (step > 2 * each) for step, line in logged.items())
-    train(config, tmp_path / "parts", device="cpu", progress=False, max_minutes=0)
+    train(config, tmp_path / "parts", device="cpu", progress=False, stop_after_minutes=0)
     train(config, tmp_path / "parts", device="cpu", progress=False, resume=True)
     last = [(tmp_path / name / "last.safetensors").read_bytes()[-4000:] for name in ("whole", "parts")]
     assert last[0] == last[1]

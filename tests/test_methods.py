@@ -207,12 +207,12 @@ def test_refusals():
 @pytest.mark.parametrize(
     ("name", "module", "line"),
     [
-        ("sa", "dwave", "pip install 'diffuco[dwave]'"),
-        ("tabu", "dwave", "pip install 'diffuco[dwave]'"),
-        ("cp-sat", "cp_sat", "pip install 'diffuco[exact]'"),
-        ("networkx", "networkx_approximations", "pip install 'diffuco[networkx]'"),
+        ("sa", "dwave", "pip install 'dimod>=0.12.18' 'dwave-samplers>=1.4'"),
+        ("tabu", "dwave", "pip install 'dimod>=0.12.18' 'dwave-samplers>=1.4'"),
+        ("cp-sat", "cp_sat", "pip install 'ortools>=9.10'"),
+        ("networkx", "networkx_approximations", "pip install 'networkx>=3.4'"),
         ("gurobi", "gurobi", "pip install gurobipy"),
-        ("kamis", "kamis", "pip install 'diffuco[kamis]'"),
+        ("kamis", "kamis", "pip install 'chszlablib>=0.5.27'"),
     ],
 )
 def test_what_is_missing_is_one_line_with_the_remedy(run, monkeypatch, house, name, module, line):

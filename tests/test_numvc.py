@@ -40,7 +40,7 @@ def assert_consistent(graph: Graph, walk: loops.Walk) -> None:
     ids=["scanned", "drawn from"],
 )
 def test_the_state_stays_consistent(graph, num_rounds):
-    walk = loops.make_walk(graph, 0)
+    walk = loops.make_walk(graph.csr.indptr, graph.csr.indices, 0)
     assert (walk.counts[loops.COVER_SIZE] > loops.SCANNED) == (graph.num_nodes == 5000)
     assert_consistent(graph, walk)
     for _ in range(num_rounds):

@@ -1,6 +1,7 @@
 """Training on a folder of graphs: what is read, what is picked, what is held back and how a run continues."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -110,11 +111,13 @@ def test_too_few_graphs_are_refused_with_a_remedy():
 
 def test_train_resume_and_evaluate_on_the_graphs_held_back(run, folder, tmp_path):
     command = ("train", "--graphs", folder, "--problem", "mis", "--out", tmp_path / "run", *SHORT, "--device", "cpu")
-    stopped = run(*command, "--max-minutes", 0)
+    stopped = run(*command, "--stop-after", 0)
+    assert "the model so far is " in stopped.out
+    assert Path(re.search(r"the model so far is (\S+);", stopped.out)[1]).exists()
     assert stopped.code == 0, stopped.err
     assert "mine: learns from" in stopped.out
     assert "held back" in stopped.out
-    assert "on one CPU core" in stopped.out
+    assert "on this CPU" in stopped.out
     finished = run(*command, "--resume")
     assert finished.code == 0, finished.err
     assert "measure it: diffuco evaluate --model" in finished.out
@@ -137,7 +140,7 @@ def test_a_run_is_not_continued_on_other_graphs(run, folder, tmp_path):
     copy.mkdir()
     for file in folder.iterdir():
         (copy / file.name).write_bytes(file.read_bytes())
-    command = ("train", "--graphs", copy, "--problem", "mis", "--out", tmp_path / "run", *SHORT, "--max-minutes", 0)
+    command = ("train", "--graphs", copy, "--problem", "mis", "--out", tmp_path / "run", *SHORT, "--stop-after", 0)
     assert run(*command).code == 0
     (copy / "0.clq").unlink()
     refused = run(*command, "--resume")

@@ -1,5 +1,8 @@
 """The package as Python programs use it: one solver in many threads, watched steps, graphs of other packages."""
 
+import os
+import signal
+import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -158,7 +161,7 @@ def test_negative_node_weights_are_refused_before_any_step(solver):
 
 def test_the_default_proves_and_options_of_models_ask_for_a_model(models):
     proven = diffuco.solve(CYCLE, "mis", device="cpu")
-    assert (proven.objective, proven.optimal, proven.bound, proven.found_by) == (3, True, 3, "cp-sat")
+    assert (proven.objective, proven.optimal, proven.bound, proven.found_by) == (3, True, 3, "enumeration")
     for options in (
         {"samples": 2},
         {"step_factor": 1},
@@ -312,3 +315,30 @@ def test_a_list_of_edges_is_one_graph_by_its_own_labels():
     assert diffuco.evaluate([[(1, 2), (2, 3)]], "mds", method="greedy").mean == 1
     with pytest.raises(InputError, match="several graphs as a list of such lists"):
         diffuco.Solver("mis", device="cpu").solve([(1, 2), (2, 3)])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # newer versions of Python warn of forks with threads
+def test_a_process_that_is_forked_after_a_solve_can_solve():
+    graph = get_dataset("rb-small").graph("validation", 0)
+    num_threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        expected = diffuco.solve(graph, "mis", samples=1, device="cpu").objective
+        child = os.fork()
+        if child == 0:
+            found = diffuco.solve(graph, "mis", samples=1, device="cpu").objective
+            os._exit(0 if found == expected else 1)
+        status = None
+        for _ in range(600):
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                break
+            time.sleep(0.1)
+        else:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            pytest.fail("the child hangs")
+        assert status == 0
+    finally:
+        torch.set_num_threads(num_threads)

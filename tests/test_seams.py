@@ -161,9 +161,9 @@ def test_a_network_from_outside_solves_a_problem_of_ours(tmp_path):
 
 
 def test_resuming_a_run_with_outside_parts_is_exact(finished, tmp_path):
-    done = train(CONFIG, tmp_path, **OUTSIDE, max_minutes=0.0, progress=False)
+    done = train(CONFIG, tmp_path, **OUTSIDE, stop_after_minutes=0.0, progress=False)
     while not done["finished"]:
-        done = train(CONFIG, tmp_path, **OUTSIDE, resume=True, max_minutes=0.0, progress=False)
+        done = train(CONFIG, tmp_path, **OUTSIDE, resume=True, stop_after_minutes=0.0, progress=False)
     assert torch.equal(parameters(tmp_path), parameters(finished))
 
 
@@ -184,7 +184,7 @@ def test_the_log_holds_what_the_objective_returns(finished):
 
 
 def test_the_log_of_the_joint_bound_keeps_its_names(tmp_path):
-    train(replace(CONFIG, num_layers=1, num_hidden=8), tmp_path, progress=False, max_minutes=0.0)
+    train(replace(CONFIG, num_layers=1, num_hidden=8), tmp_path, progress=False, stop_after_minutes=0.0)
     first = json.loads((tmp_path / "log.jsonl").read_text().splitlines()[0])
     terms = {"loss", "energy", "entropy_term", "noise_term", "forward_log_likelihood"}
     assert set(first) == {"kind", "step", "temperature", "gradient_norm", "milliseconds_per_step"} | terms
@@ -384,7 +384,7 @@ def test_two_trainings_do_not_share_a_folder(tmp_path, run):
         assert (refused.code, len(refused.errors)) == (2, 1)
         assert not (tmp_path / "resume.safetensors").exists()
     short = replace(CONFIG, num_layers=1, num_hidden=8)
-    assert not train(short, tmp_path, max_minutes=0.0, progress=False)["finished"]
+    assert not train(short, tmp_path, stop_after_minutes=0.0, progress=False)["finished"]
     with lock(tmp_path), pytest.raises(InputError, match="another run"):
         train(short, tmp_path, resume=True, progress=False)
     assert train(short, tmp_path, resume=True, progress=False)["finished"]

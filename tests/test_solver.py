@@ -15,7 +15,7 @@ from diffuco.diffusion.sampling import evaluation_steps, sample_steps
 from diffuco.foundation.devices import pick_device
 from diffuco.foundation.errors import GraphWarning, InputError
 from diffuco.graphs.batch import make_batch
-from diffuco.graphs.batch.by_size import ROWS_PER_BATCH, batches_by_size
+from diffuco.graphs.by_size import ROWS_PER_BATCH, batches_by_size
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.formats import FORMATS, read_graphs, write_graph
 from diffuco.graphs.graph import Graph

@@ -27,6 +27,7 @@ from diffuco.training.data import TrainingGraphs
 from diffuco.training.distributed import Group
 from diffuco.training.loop import learning_rate_at, temperature_at, train
 from diffuco.training.objectives.joint_bound import forward_log_likelihood
+from diffuco.training.pace import SHARE_OF_TIME, Pace, measured_pace
 from diffuco.training.parts import choose_parts
 from diffuco.training.recipes import RECIPES, get_recipe
 from diffuco.training.step import step_seed
@@ -98,7 +99,7 @@ def test_the_minutes_of_the_model_that_a_run_starts_from_count(tmp_path):
     path = tmp_path / "start.safetensors"
     save_checkpoint(path, initial_network(SHORT), problem="mis", card={"minutes": 7.0})
     config = replace(SHORT, start_from=str(path))
-    summary = train(config, tmp_path / "run", progress=False, max_minutes=0)
+    summary = train(config, tmp_path / "run", progress=False, stop_after_minutes=0)
     assert 420 < summary["seconds"] < 480
     summary = train(config, tmp_path / "run", progress=False, resume=True)
     assert summary["finished"]
@@ -158,10 +159,10 @@ def test_every_problem_trains(tmp_path, recipe, noise):
 
 def test_stopping_and_resuming_gives_the_same_weights_bit_for_bit(tmp_path):
     train(SHORT, tmp_path / "whole", progress=False)
-    stopped = train(SHORT, tmp_path / "parts", max_minutes=0.0, progress=False)
+    stopped = train(SHORT, tmp_path / "parts", stop_after_minutes=0.0, progress=False)
     assert not stopped["finished"]
     while not stopped["finished"]:
-        stopped = train(SHORT, tmp_path / "parts", resume=True, max_minutes=0.0, progress=False)
+        stopped = train(SHORT, tmp_path / "parts", resume=True, stop_after_minutes=0.0, progress=False)
     assert_same_run(tmp_path / "whole", tmp_path / "parts")
 
 
@@ -197,7 +198,7 @@ def assert_same_run(one, other):
 
 
 def test_a_run_is_not_overwritten_and_not_mixed(tmp_path):
-    train(SHORT, tmp_path, max_minutes=0.0, progress=False)
+    train(SHORT, tmp_path, stop_after_minutes=0.0, progress=False)
     with pytest.raises(InputError, match="--resume"):
         train(SHORT, tmp_path, progress=False)
     with pytest.raises(InputError, match="learning_rate"):
@@ -205,7 +206,7 @@ def test_a_run_is_not_overwritten_and_not_mixed(tmp_path):
 
 
 def test_a_run_from_before_a_field_existed_is_continued_with_its_default(tmp_path):
-    train(SHORT, tmp_path, max_minutes=0.0, progress=False)
+    train(SHORT, tmp_path, stop_after_minutes=0.0, progress=False)
     tensors, metadata = read_safetensors(tmp_path / "resume.safetensors")
     header = json.loads(metadata["diffuco-resume"])
     del header["config"]["end_temperature"]
@@ -231,7 +232,7 @@ def test_forward_likelihood_of_flips_is_their_log_probability():
 def resumable(tmp_path_factory):
     """The state of a run that was stopped early."""
     folder = tmp_path_factory.mktemp("stopped")
-    train(SHORT, folder, max_minutes=0.0, progress=False)
+    train(SHORT, folder, stop_after_minutes=0.0, progress=False)
     return (folder / "resume.safetensors").read_bytes()
 
 
@@ -395,3 +396,28 @@ def test_unknown_recipe_names_the_closest():
 def test_config_defaults_are_the_papers():
     config = TrainConfig("mis", "rb-small", num_steps=1, start_temperature=0.1, anneal_epochs=1)
     assert (config.num_hidden, config.penalty, config.max_gradient_norm) == (64, 1.01, 1.0)
+
+
+def test_max_minutes_shortens_the_schedules_instead_of_cutting_them_off(tmp_path, monkeypatch, caplog):
+    long = replace(SHORT, anneal_epochs=1000)
+    monkeypatch.setattr("diffuco.training.pace.measured_pace", lambda *_: Pace(step_s=1000.0, validation_s=0.0))
+    seconds = 1000 * (5 * long.steps_per_epoch + 1) / SHARE_OF_TIME
+    with caplog.at_level("INFO", logger="diffuco.training.pace"):
+        done = train(long, tmp_path, max_minutes=seconds / 60, progress=False)
+    assert (done["finished"], done["num_steps_total"]) == (True, 5 * long.steps_per_epoch)
+    assert caplog.messages[0].startswith("5 of 1000 passes through the graphs fit: about ")
+    assert load_checkpoint(tmp_path / "best.safetensors").card["training"]["anneal_epochs"] == 5
+    short = train(SHORT, tmp_path / "short", max_minutes=1e6, stop_after_minutes=0.0, progress=False)
+    assert short["num_steps_total"] == SHORT.total_steps  # never longer than the recipe
+    again = train(long, tmp_path / "parts", max_minutes=seconds / 60, stop_after_minutes=0.0, progress=False)
+    assert not again["finished"]
+    resumed = train(long, tmp_path / "parts", max_minutes=seconds / 60, resume=True, progress=False)
+    assert (resumed["finished"], resumed["num_steps_total"]) == (True, again["num_steps_total"])
+
+
+def test_the_pace_is_that_of_the_run():
+    parts, graphs = choose_parts(SHORT), get_dataset("rb-tiny").graphs("train", 12)
+    pace = measured_pace(parts, graphs, graphs[:2], Group(torch.device("cpu")))
+    assert min(pace) > 0
+    config = replace(SHORT, anneal_epochs=10, validate_every=15)
+    assert Pace(2.0, 5.0).seconds(config) == config.total_steps * 2.0 + (1 + config.total_steps // 15) * 5.0

@@ -3,6 +3,8 @@
 import asyncio
 import json
 import re
+import select
+import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +18,7 @@ import numpy as np
 import pytest
 
 import diffuco
+from diffuco.foundation.extras import install_hint
 from diffuco.graphs.formats import TEXT_FORMATS, parse_graph, read_graph, write_graph
 from diffuco.graphs.graph import Graph
 from diffuco.inference import memory
@@ -390,13 +393,94 @@ def test_requests_that_wait_together_are_solved_together(models):
 def test_too_many_that_wait_are_told_when_to_come_back(models):
     with client_of(models, max_waiting=1) as client, ThreadPoolExecutor() as pool:
         with _held(client):
-            waiting = pool.submit(solve, client)
+            waiting = pool.submit(solve, client, samples=1)
             _until(lambda: client.get("/healthz").json()["waiting"] == 1)
-            refused = solve(client)
+            refused = solve(client, samples=1)
         assert refused.status_code == 429
         assert int(refused.headers["retry-after"]) >= 1
         assert "1 request already waiting" in refused.json()["error"]
         assert waiting.result().status_code == 200
+
+
+def test_proofs_do_not_wait_for_samples(models):
+    """What needs no batch is solved beside the samples of others."""
+    with client_of(models) as client, _held(client):
+        answers = [solve(client, graph={"kind": "ba", "num_nodes": 40}).json() for _ in range(2)]
+        assert [(answer["found_by"], answer["solved_together"]) for answer in answers] == [("cp-sat", 1)] * 2
+        assert _metric(client, "diffuco_abandoned_total") == 0
+
+
+def test_a_stop_answers_whoever_waits_or_is_being_solved(models):
+    body = {"problem": "mis", "graph": {"kind": "ba", "num_nodes": 3000}, "samples": 32, "step_factor": 10}
+    with ThreadPoolExecutor() as pool, httpx.Client(timeout=60) as client:
+        with serving(create_app(models=[str(models["mis"])], device="cpu")) as address:
+            pending = [pool.submit(client.post, f"{address}/api/solve", json=body | {"seed": n}) for n in (1, 2)]
+            _until(lambda: client.get(f"{address}/healthz").json()["waiting"] == 1)
+        for each in pending:
+            assert each.result().status_code == 503
+            assert each.result().json() == {"error": "the server is stopping; send the request again later"}
+            assert int(each.result().headers["retry-after"]) >= 1
+
+
+def test_every_answer_has_an_id_that_the_log_names(client, caplog):
+    with caplog.at_level("INFO", logger="diffuco.web.access"):
+        ids = [client.get(path).headers["x-request-id"] for path in ("/healthz", "/api/%0anowhere")]
+        _until(lambda: len(caplog.messages) == 2)
+    assert len(set(ids)) == 2
+    (known, unknown) = caplog.messages
+    assert re.fullmatch(rf"{ids[0]} 127\.0\.0\.1 GET /healthz 200 \d+ ms", known)
+    assert re.fullmatch(rf"{ids[1]} 127\.0\.0\.1 GET /api/%0anowhere 404 \d+ ms", unknown)
+
+
+def test_a_failure_of_our_own_is_a_line_with_its_id(client, monkeypatch, caplog):
+    monkeypatch.setattr("diffuco.web.app.shown_graph", lambda _: 1 / 0)
+    response = client.post("/api/graph", json={"graph": HOUSE_GRAPH})
+    assert response.status_code == 500
+    assert response.headers["x-request-id"] in response.json()["error"]
+    assert "ZeroDivisionError" in caplog.text
+    assert f"request {response.headers['x-request-id']} failed" in caplog.text
+
+
+def test_connections_are_limited_in_number_and_silence(models):
+    with client_of(models, max_connections=3, max_header_seconds=0.3) as client:
+        address = (client.base_url.host, client.base_url.port)
+        silent, slow, late = (socket.create_connection(address) for _ in range(3))
+        with silent, slow, late:
+            slow.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Half: ")
+            with socket.create_connection(address) as refused:  # the fourth
+                assert _ends(refused)
+            assert _ends(silent)
+            assert _ends(slow)
+        assert client.get("/healthz").status_code == 200  # there is room again
+
+
+def test_a_body_that_trickles_in_is_refused(models):
+    head = b"POST /api/graph HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 40\r\n\r\n"
+    with client_of(models, max_seconds=0.5) as client:
+        address = (client.base_url.host, client.base_url.port)
+        with socket.create_connection(address) as connection:
+            connection.sendall(head)
+            while not select.select([connection], [], [], 0.1)[0]:
+                connection.sendall(b" ")  # each part in time, all of them not
+            assert connection.recv(100).startswith(b"HTTP/1.1 408 ")
+
+
+@pytest.mark.parametrize("place", ["text", "problem"])
+def test_half_of_a_surrogate_pair_is_refused(client, place):
+    body = {"problem": "mis", "graph": {"kind": "text", "text": "a b\n"}}
+    (body if place == "problem" else body["graph"])[place] = "a \ud800\n"
+    response = client.post("/api/solve", content=json.dumps(body), headers={"content-type": "application/json"})
+    assert response.status_code == 422
+    assert "character 2 is half of a surrogate pair" in response.json()["error"]
+
+
+def test_the_api_is_described_for_people(client):
+    page = client.get("/docs")
+    assert page.headers["content-type"].startswith("text/html")
+    for path in client.get("/openapi.json").json()["paths"]:
+        assert f"{path}</code></h2>" in page.text
+    assert "<code>edge_weights</code>" in page.text  # also what a nested choice takes
+    assert not re.search(r"(src|href)=.https?:", page.text)
 
 
 def test_clients_that_leave_free_their_work(models):
@@ -473,8 +557,9 @@ def test_a_port_that_is_taken_is_told(run, client):
 
 def test_missing_packages_are_named(run, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "uvicorn", None)
+    monkeypatch.delitem(__import__("sys").modules, "diffuco.web.server", raising=False)
     outcome = run("serve")
-    assert (outcome.code, outcome.errors) == (2, ["error: serving needs uvicorn; pip install 'diffuco[serve]'"])
+    assert (outcome.code, outcome.errors) == (2, [f"error: serving needs uvicorn; {install_hint('serve')}"])
 
 
 def test_a_text_is_read_like_a_file(house):
@@ -495,6 +580,15 @@ def _held(client: httpx.Client) -> Iterator[None]:
         events = read_events(response)
         assert [next(events)[0], next(events)[0]] == ["start", "step"]
         yield
+
+
+def _ends(connection: socket.socket) -> bool:
+    """Whether the server closes the connection without an answer."""
+    connection.settimeout(10)
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
 
 
 def _metric(client: httpx.Client, name: str) -> float:

@@ -197,9 +197,9 @@ def test_the_format_is_asked_for_where_the_name_does_not_tell_it(page, house, tm
     _solve(page)
     assert page.inner_text("#objective") == "2"
 
-    page.select_option("#format", "graphml")  # a wrong choice leaves the graph and can be mended
+    page.select_option("#format", "graphml")  # a wrong choice leaves no graph and can be mended
     playwright.expect(page.locator("#graph-message")).to_contain_text("house.data")
-    playwright.expect(page.locator("#about-graph")).to_contain_text("5 nodes, 6 edges")
+    playwright.expect(page.locator("#about-graph")).to_be_empty()
     page.select_option("#format", "dimacs")
     playwright.expect(page.locator("#graph-message")).to_be_empty()
     page.click("#draw")
@@ -224,7 +224,7 @@ def test_a_model_can_be_chosen(page, address):
         names = [card["name"] for card in cards if card["problem"] == problem]
         assert page.locator("#model option").all_inner_texts() == ["automatic", *names]
         assert page.input_value("#model") == ""
-    page.get_by_label("Model").select_option("mds-ba-small")
+    page.locator("#model").select_option("mds-ba-small")
     playwright.expect(page.locator("#about-model")).to_contain_text("Trained on Barabási-Albert graphs of 200 to 300")
     page.fill("#samples", "1")
     page.fill("#factor", "1")
@@ -261,3 +261,56 @@ def test_the_theme_is_kept(page):
     assert {theme, other} == {"light", "dark"}
     page.reload()
     assert page.get_attribute("html", "data-theme") == other
+
+
+def test_edges_can_be_pasted_and_proven(page):
+    page.click(".paste summary")
+    page.fill("#pasted", "Ann Bob\nBob Cid\nCid Dan\nDan Eve\nEve Ann\n")
+    page.click("#use-pasted")
+    playwright.expect(page.locator("#about-graph")).to_contain_text("5 nodes, 5 edges")
+    page.select_option("#method", "auto")
+    playwright.expect(page.locator("#samples")).to_be_hidden()
+    assert page.inner_text("#solve") == "Solve"
+    page.click("#solve")
+    page.wait_for_selector("html[data-answer]", timeout=60_000)
+    assert (page.inner_text("#objective"), page.inner_text("#proof")) == ("2", "proven optimal")
+    assert (page.inner_text("#step"), page.inner_text("#message")) == ("solved", "")
+    assert page.inner_text("#live").endswith("2 in the set · 0 broken")
+
+
+def test_a_small_cycle_is_drawn_as_a_circle(page):
+    order = [0, 5, 2, 7, 4, 1, 6, 3]  # not that of the numbers
+    page.click(".paste summary")
+    page.fill("#pasted", "".join(f"{u} {v}\n" for u, v in zip(order, [*order[1:], order[0]], strict=True)))
+    before = page.get_attribute("html", "data-layout")
+    page.click("#use-pasted")
+    page.wait_for_selector(f"html[data-layout]:not([data-layout='{before}'])")
+    places = np.array(page.evaluate("(async () => Array.from((await import('/static/app.js')).positions()))()"))
+    places = places.reshape(-1, 2)[order]
+    center = places.mean(0)
+    angles = np.unwrap(np.arctan2(*(places - center).T))
+    turns = np.diff(angles)
+    assert (np.sign(turns) == np.sign(turns[0])).all()  # around the centre, without a crossing
+    radii = np.linalg.norm(places - center, axis=1)
+    assert radii.max() < 1.3 * radii.min()
+
+
+def test_after_an_error_neither_graph_nor_answer_stays(page, tmp_path):
+    _solve(page)
+    (tmp_path / "bad.clq").write_text("p edge 2 1\ne 1 9\n")
+    page.set_input_files("#file", tmp_path / "bad.clq")
+    playwright.expect(page.locator("#graph-message")).to_contain_text("bad.clq")
+    assert page.inner_text("#about-graph") == ""
+    assert page.locator("#objective").count() == 0
+    assert page.is_disabled("#solve")
+    page.click("#draw")
+    playwright.expect(page.locator("#about-graph")).to_contain_text("nodes")
+    assert page.is_enabled("#solve")
+
+
+def test_on_a_phone_the_file_comes_first(page):
+    page.set_viewport_size({"width": 390, "height": 844})
+    tops = [
+        page.locator(place).bounding_box()["y"] for place in (".drop", "#generator", ".card.problem", ".stage", ".run")
+    ]
+    assert tops == sorted(tops)

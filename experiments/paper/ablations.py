@@ -16,7 +16,7 @@ import numpy as np
 
 from diffuco.evaluation.metrics import mean_with_error
 from diffuco.foundation.errors import InputError
-from diffuco.model.checkpoint import read_card
+from diffuco.model.header import read_card
 from diffuco.training.config import TrainConfig
 from diffuco.training.loop import train
 from diffuco.training.recipes import get_recipe
@@ -121,7 +121,7 @@ def train_missing(space: Workspace, runs: Sequence[AblationRun]) -> Iterator[str
                 return
         folder = run.folder(space)
         resume = (folder / FILE).exists()
-        train(run.config, folder, resume=resume, max_minutes=left, device=space.options.device, progress=False)
+        train(run.config, folder, resume=resume, stop_after_minutes=left, device=space.options.device, progress=False)
         gc.collect()  # steps recorded on a GPU hold its memory in reference cycles
         yield run.name
 

@@ -18,7 +18,7 @@ from diffuco.evaluation.reference_store import Reference
 from diffuco.foundation.devices import pick_device
 from diffuco.foundation.provenance import hardware
 from diffuco.graphs.batch import make_batch
-from diffuco.graphs.batch.by_size import batches_by_size, rows_per_batch
+from diffuco.graphs.by_size import batches_by_size, rows_per_batch
 from diffuco.graphs.graph import Graph
 from diffuco.inference.answers import draw_solutions
 from diffuco.inference.solver import Solver

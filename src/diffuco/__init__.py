@@ -9,9 +9,9 @@ command line's `--help` do not wait for torch.
 (2.0, True)
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from diffuco.foundation.lazy import lazy_names
 from diffuco.foundation.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -98,13 +98,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'diffuco' has no attribute '{name}'")
-    home = import_module(_HOME[name])
-    value = home if name == "problems" else getattr(home, name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(__name__, _HOME)
 
 
 def __dir__() -> list[str]:

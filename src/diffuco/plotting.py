@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diffuco.foundation.errors import InputError
+from diffuco.foundation.extras import install_hint
 from diffuco.foundation.wording import as_utf8, counted
 from diffuco.graphs.formats.output import open_for_writing
 from diffuco.graphs.graph import Graph
@@ -53,7 +54,7 @@ def check_plot_path(path: str | Path) -> Any:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
-        raise InputError("pictures need matplotlib; pip install 'diffuco[plot]'") from None
+        raise InputError(f"pictures need matplotlib; {install_hint('plot')}") from None
     known = FigureCanvasAgg.get_supported_filetypes()
     if Path(path).suffix.lower().removeprefix(".") not in known:
         raise InputError(f"{path}: no picture format has this suffix; use one of .{' .'.join(sorted(known))}")

@@ -4,6 +4,7 @@ Each command is one short file, imported only when the command runs. The files c
 which load torch only when called. So every `--help` answers at once.
 """
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from diffuco.foundation.version import __version__
 
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 # Newer versions of typer bring their own copy of click; this is the class of usage errors of the copy in use.
 UsageError: Any = typer.BadParameter.__base__
@@ -51,13 +53,14 @@ def run_app(app: typer.Typer, arguments: list[str], *, name: str) -> int:
     # Let torch's threads sleep while they wait, not spin. If another process uses one of the cores, spinning makes a
     # solve take twenty times as long. Torch reads this when it is imported, which no command has done yet.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    if arguments == ["--version"]:
-        # As an option of typer this would import pydantic before every command's help and double its time.
-        print(__version__)
-        return 0
     try:
-        with one_line_warnings(), one_line_notes():
-            code = app(arguments, prog_name=name, standalone_mode=False)
+        if arguments == ["--version"]:
+            # As an option of typer this would import pydantic before every command's help and double its time.
+            print(__version__)
+            code = 0
+        else:
+            with one_line_warnings(), one_line_notes():
+                code = app(arguments, prog_name=name, standalone_mode=False)
         sys.stdout.flush()
     except InputError as error:
         print_error(error)
@@ -66,10 +69,15 @@ def run_app(app: typer.Typer, arguments: list[str], *, name: str) -> int:
         return _report_usage(error)
     except typer.Abort:
         code = EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # Nobody reads the output any more, so drop what is still buffered.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # nobody reads the output any more
+        _drop_output()
         return 1
+    except OSError as error:
+        if error.errno not in NO_SPACE:
+            raise
+        _drop_output()
+        print_error(f"{error.filename or 'output'}: {error.strerror}; make room, then run the command again")
+        return EXIT_BAD_INPUT
     if code == EXIT_INTERRUPTED:
         print_error("interrupted")
     return code if isinstance(code, int) else 0
@@ -100,6 +108,11 @@ def diffuco() -> None:
 
     `diffuco COMMAND --help` explains a command, `diffuco --version` prints the version.
     """
+
+
+def _drop_output() -> None:
+    """Drop what is still buffered for standard output, which cannot take it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _report_usage(error: Any) -> int:

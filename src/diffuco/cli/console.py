@@ -4,22 +4,26 @@ import json
 import logging
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from diffuco.foundation.errors import GraphWarning, InputError
 from diffuco.foundation.files import finite
+from diffuco.foundation.progress import Progress, following
 from diffuco.foundation.wording import as_utf8
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-    from rich.progress import Progress
+    from rich.progress import Progress as Bar
 
 PIPE_WIDTH = 160
 """Columns of a table that is not shown on a terminal: wide enough that nothing is cut."""
+SHOWN_AFTER_S = 2.0
+"""Seconds after which a search says what it is doing."""
 
 
 def print_result(result: "RenderableType") -> None:
@@ -49,12 +53,43 @@ def print_warning(message: object) -> None:
     _print_line("warning", message)
 
 
-def progress_bar() -> "Progress":
+def progress_bar() -> "Bar":
     """A progress bar on standard error. It appears only on a terminal and disappears when done."""
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import Progress as Bar
 
-    return Progress(console=Console(stderr=True), transient=True, disable=not shows_progress())
+    return Bar(console=Console(stderr=True), transient=True, disable=not shows_progress())
+
+
+@contextmanager
+def search_progress() -> Iterator[None]:
+    """What a search inside is doing, for how long and the best objective so far, once it has taken two seconds.
+
+    A line on standard error. It appears only on a terminal and disappears when done.
+    """
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=True, disable=not shows_progress()) as bar:
+        task = bar.add_task("solving", total=None, visible=False)
+        best = ""
+
+        def show(seen: Progress) -> None:
+            nonlocal best
+            if seen.best is not None:
+                best = f", best so far {seen.best:.10g}"
+            bar.update(task, description=f"{seen}{best}")
+
+        timer = threading.Timer(SHOWN_AFTER_S, lambda: bar.update(task, visible=True))
+        timer.daemon = True
+        timer.start()
+        try:
+            with following(show) if shows_progress() else nullcontext():
+                yield
+        finally:
+            timer.cancel()
 
 
 def shows_progress() -> bool:

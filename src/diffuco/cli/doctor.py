@@ -8,6 +8,7 @@ import typer
 
 from diffuco.cli.console import print_json, print_result
 from diffuco.cli.options import Json, examples
+from diffuco.foundation.extras import install_hint
 from diffuco.foundation.version import __version__
 
 REQUIRED = ("torch", "numpy", "scipy", "numba", "safetensors", "filelock", "typer", "rich")
@@ -35,8 +36,8 @@ def doctor(as_json: Json = False) -> None:
         "diffuco": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "packages": {name: _version(name, "diffuco") for name in REQUIRED},
-        "optional": {name: _version(name, f"diffuco[{extra}]") for name, extra in OPTIONAL.items()},
+        "packages": {name: _version(name, f"pip install {name}") for name in REQUIRED},
+        "optional": {name: _version(name, install_hint(extra)) for name, extra in OPTIONAL.items()},
         "devices": _devices(),
         "models": _models(),
         "cache": _cache(),
@@ -47,13 +48,13 @@ def doctor(as_json: Json = False) -> None:
         print_result("\n".join(_lines(report)))
 
 
-def _version(package: str, source: str) -> str:
+def _version(package: str, remedy: str) -> str:
     from importlib import metadata
 
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
-        return f"missing; pip install '{source}'"
+        return f"missing; {remedy}"
 
 
 def _devices() -> dict[str, dict[str, Any]]:

@@ -48,17 +48,15 @@ def models(
 
 
 def _loadable(cards: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The cards with the number of parameters; a model that cannot be loaded is reported and left out."""
-    from diffuco.pretrained import load_model
+    """The cards with the number of parameters; a model of a network that is not known is reported and left out."""
+    from diffuco.pretrained import num_parameters
 
     loadable = []
     for card in cards:
         try:
-            model = load_model(card["name"]).model
+            loadable.append(card | {"parameters": num_parameters(card["name"])})
         except InputError as error:
             print_warning(f"skipped {error}")
-        else:
-            loadable.append(card | {"parameters": sum(weights.numel() for weights in model.parameters())})
     return loadable
 
 

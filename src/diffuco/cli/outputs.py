@@ -93,15 +93,13 @@ def _table(records: list[dict[str, Any]], title: str, num_samples: int | None) -
 def _bound(record: dict[str, Any]) -> str:
     """The bound, and how much better than the objective a solution could still be, as a share of the objective.
 
-    >>> _bound({"objective": 20, "bound": 21.0}), _bound({"objective": 0, "bound": 1}), _bound({"bound": None})
+    >>> _bound({"bound": 21.0, "gap": 0.05}), _bound({"bound": 1, "gap": None}), _bound({"bound": None, "gap": None})
     ('21 (5.0 %)', '1', '')
     """
     if record["bound"] is None:
         return ""
     text = f"{record['bound']:.6g}"
-    if not record["objective"]:
-        return text
-    return f"{text} ({100 * abs(record['bound'] - record['objective']) / abs(record['objective']):.1f} %)"
+    return text if record["gap"] is None else f"{text} ({100 * record['gap']:.1f} %)"
 
 
 def _solution_line(record: dict[str, Any]) -> str:

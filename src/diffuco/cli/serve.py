@@ -10,6 +10,7 @@ import typer
 from diffuco.cli.console import print_note, print_result
 from diffuco.cli.options import Device, examples
 from diffuco.foundation.errors import InputError
+from diffuco.foundation.extras import install_hint
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 Model = Annotated[
@@ -54,13 +55,12 @@ def serve(
     unless --host says otherwise. There is no login: before you open it to others, put it behind a server that has one.
     """
     try:
-        import uvicorn
-
         from diffuco.web.app import create_app
+        from diffuco.web.server import Server
     except ImportError as error:
         if error.name is not None and error.name.startswith("diffuco"):
             raise
-        raise InputError(f"serving needs {error.name}; pip install 'diffuco[serve]'") from None
+        raise InputError(f"serving needs {error.name}; {install_hint('serve')}") from None
     from diffuco.web.limits import Limits
 
     limits = Limits(
@@ -79,9 +79,19 @@ def serve(
     sys.stdout.flush()
     if host not in LOOPBACK:
         print_note("other machines can reach this address, and there is no login")
-    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)
+    _log_requests()
     with listener:
-        uvicorn.Server(config).run([listener])
+        Server(app, log_level="warning", timeout_graceful_shutdown=2).run([listener])
+
+
+def _log_requests() -> None:
+    """A line for every request on standard error, with the time."""
+    import logging
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    access = logging.getLogger("diffuco.web.access")
+    access.handlers, access.propagate = [handler], False
 
 
 def _leave_a_core() -> None:

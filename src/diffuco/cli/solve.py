@@ -9,7 +9,7 @@ import typer
 
 import diffuco
 from diffuco.cli import options
-from diffuco.cli.console import make_folder, print_json, print_note, print_result, progress_bar
+from diffuco.cli.console import make_folder, print_json, print_note, print_result, progress_bar, search_progress
 from diffuco.cli.inputs import Inputs, load_inputs
 from diffuco.cli.many_files import FileSolver, solve_files
 from diffuco.cli.outputs import as_record, print_solutions, rows_of, solution_paths
@@ -127,11 +127,16 @@ def solve(
 
 
 def _solve(problem: str, inputs: Inputs, settings: dict[str, Any]) -> list["Solution | list[Solution]"]:
-    """Solve all graphs with a progress bar, and say how each was solved and why; with `solutions`, a list for each."""
+    """Solve all graphs, show the progress, and say how each was solved and why; with `solutions`, a list for each."""
     graphs = [loaded.graph for loaded in inputs.graphs]
-    with progress_bar() as bar:
-        task = bar.add_task("solving", total=len(graphs), visible=not inputs.is_single)
-        found: list[Any] = diffuco.solve(graphs, problem, on_solved=lambda count: bar.advance(task, count), **settings)
+    found: list[Any]
+    if inputs.is_single:
+        with search_progress():
+            found = diffuco.solve(graphs, problem, **settings)
+    else:
+        with progress_bar() as bar:
+            task = bar.add_task("solving", total=len(graphs))
+            found = diffuco.solve(graphs, problem, on_solved=lambda count: bar.advance(task, count), **settings)
     solutions = [_first(one) for one in found]
     told = [f"solved by {s.found_by}: {s.reason}" if not s.optimal else s.reason for s in solutions if s.reason]
     for line, count in Counter(told).items():

@@ -1,16 +1,19 @@
 """`diffuco train`: run a recipe, or train on a folder of graphs."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from diffuco.cli import options
-from diffuco.cli.console import make_folder, print_json, print_result, shows_progress
+from diffuco.cli.console import make_folder, print_json, print_result
 from diffuco.foundation.errors import InputError
 from diffuco.foundation.wording import counted
 
 if TYPE_CHECKING:
+    import torch
+
     from diffuco.graphs.collection import Collection
     from diffuco.training.config import TrainConfig
     from diffuco.training.fitting import Fit
@@ -58,7 +61,12 @@ def train(
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in the folder.")] = False,
     max_minutes: Annotated[
-        float | None, typer.Option(help="Stop after this time; --resume continues.", show_default="none")
+        float | None,
+        typer.Option(help="Shorten the schedules so that the run takes at most about this long.", show_default="none"),
+    ] = None,
+    stop_after: Annotated[
+        float | None,
+        typer.Option(help="Stop after this many minutes, whatever is left; --resume continues.", show_default="none"),
     ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the recipe.")
@@ -107,8 +115,9 @@ def train(
         graphs=collection,
         resume=resume,
         max_minutes=max_minutes,
+        stop_after_minutes=stop_after,
         device=device,
-        progress=shows_progress(),
+        progress=True,
     )
     if not leads():
         return
@@ -143,8 +152,20 @@ def _fitted(graphs: "Collection", problem: str, resumed: Path | None, device: st
     place = pick_device(device)
     fit = fit_recipe(problem, graphs, place)
     if speaks:
+        fit = replace(fit, seconds=_measured_seconds(fit.config, graphs, place))
         print_result(_announcement(graphs, fit, place.type))
     return fit.config
+
+
+def _measured_seconds(config: "TrainConfig", graphs: "Collection", place: "torch.device") -> float:
+    """How long the run will take here, from some steps of it."""
+    from diffuco.training.distributed import Group
+    from diffuco.training.pace import measured_pace
+    from diffuco.training.parts import choose_parts
+
+    parts = choose_parts(config)
+    train_graphs, held_out = graphs.graphs("train"), graphs.graphs("validation", config.num_validation_graphs)
+    return measured_pace(parts, train_graphs, held_out, Group(place)).seconds(config)
 
 
 def _announcement(graphs: "Collection", fit: "Fit", device: str) -> str:
@@ -165,7 +186,7 @@ def _announcement(graphs: "Collection", fit: "Fit", device: str) -> str:
         f"batches: {counted(config.graphs_per_batch, 'graph')} x {counted(config.samples_per_graph, 'sample')}, "
         f"about {fit.num_bytes / 2**30:.2g} GiB",
         f"run: {config.total_steps:,} steps, {counted(config.anneal_epochs, 'time')} through the graphs, "
-        f"about {minutes} {'minute' if minutes == 1 else 'minutes'} on one {'GPU' if device == 'cuda' else 'CPU core'}",
+        f"about {minutes} {'minute' if minutes == 1 else 'minutes'} on this {'GPU' if device == 'cuda' else 'CPU'}",
     )
     return "\n".join(lines) + "\n"
 
@@ -179,7 +200,9 @@ def _description(config: "TrainConfig") -> str:
 def _result(summary: dict[str, Any], graphs: Path | None) -> str:
     done = f"step {summary['step']} of {summary['num_steps_total']} after {summary['seconds'] / 60:.1f} minutes"
     if not summary["finished"]:
-        return f"{done}; continue with the same command and --resume"
+        left = next(name for name in ("best", "last") if (Path(summary["out"]) / f"{name}.safetensors").exists())
+        model = Path(summary["out"]) / f"{left}.safetensors"
+        return f"{done}; the model so far is {model}; continue with the same command and --resume"
     model = Path(summary["out"]) / "best.safetensors"
     result = f"{done}, best validation energy {summary['best_energy']:.4f}: {model}"
     if graphs is not None:

@@ -31,13 +31,23 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     _remove_abandoned(target)
     unfinished = target.with_name(f".{target.name}.{secrets.token_hex(4)}.unfinished")
     try:
-        with unfinished.open("xb") as stream:
+        with naming(path), unfinished.open("xb") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(unfinished, target)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let an error while a file is written name the file: a full disk does not say which."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = str(path)
+        raise
 
 
 def _remove_abandoned(target: Path) -> None:

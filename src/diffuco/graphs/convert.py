@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse
+import scipy
 from numpy.typing import NDArray
 
 from diffuco.foundation.errors import InputError
@@ -41,6 +41,8 @@ def as_graph(source: object) -> Graph:
         return source
     if isinstance(source, str | Path):
         return read_graph(source)
+    if isinstance(source, list | tuple | set | frozenset):
+        return read_pairs(list(source)).graph() if source else Graph.from_edges([])
     if scipy.sparse.issparse(source):
         return _from_sparse(source)
     if isinstance(source, np.ndarray):
@@ -53,8 +55,6 @@ def as_graph(source: object) -> Graph:
         return _from_igraph(source)
     if all(hasattr(source, name) for name in ("edge_index", "num_nodes")):
         return _from_pyg(source)
-    if isinstance(source, list | tuple | set | frozenset):
-        return read_pairs(list(source)).graph() if source else Graph.from_edges([])
     if isinstance(source, Mapping):
         raise InputError("a dictionary {(i, j): value} is a QUBO, for the problem qubo; give a list of triples here")
     raise InputError(

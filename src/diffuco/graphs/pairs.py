@@ -9,7 +9,7 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse
+import scipy
 from numpy.typing import NDArray
 
 from diffuco.foundation.errors import InputError

@@ -152,6 +152,15 @@ def best_solutions(
         )
 
 
+def best_objective(problem: Problem, batch: Batch, states: Tensor) -> float | None:
+    """The best objective among the feasible states of one graph; None if there is none, or for several graphs."""
+    feasible = problem.violations(batch, states) < 0.5  # [B, S]
+    values = problem.objective(batch, states)[feasible]
+    if batch.num_graphs > 1 or not len(values):
+        return None
+    return float(values.max() if problem.sense == "max" else values.min())
+
+
 def next_seed(seeds: np.random.Generator) -> int:
     """The seed of the next draw."""
     return int(seeds.integers(np.iinfo(np.int64).max))

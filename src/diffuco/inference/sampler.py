@@ -11,6 +11,7 @@ from diffuco.diffusion.noise import CategoricalNoise, ExponentialNoise
 from diffuco.diffusion.randomness import RowRandom
 from diffuco.diffusion.reverse import Denoiser, ReverseStep
 from diffuco.diffusion.sampling import round_level, round_steps, sample_steps
+from diffuco.foundation.progress import report
 from diffuco.graphs.batch import Batch, DenseBatch
 from diffuco.ops.capture import CapturedCalls
 from diffuco.problems import Problem
@@ -118,10 +119,13 @@ class Sampler:
         generator = self.calls.generator
         if states is None:
             steps = self._steps(batch, num_samples, step_factor, generator)
+            num_steps = step_factor * self.num_steps
         else:
             level, random = self.round_level, RowRandom(generator)
+            num_steps = level
             steps = round_steps(self.denoiser, batch, states, noise=self.noise, level=level, random=random)
-        for step in steps:
+        for number, step in enumerate(steps, 1):
+            report("sampling, steps", number, num_steps)
             if on_step:
                 on_step(batch, step)
         return Samples(step.next_x, step.logits)

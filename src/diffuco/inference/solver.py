@@ -11,9 +11,18 @@ import numpy as np
 from diffuco.diffusion.noise import NOISES, CategoricalNoise, make_noise
 from diffuco.foundation.devices import now, pick_device
 from diffuco.foundation.errors import InputError
-from diffuco.graphs.batch.by_size import batches_by_size, in_order, rows_per_batch
+from diffuco.foundation.progress import in_units, report
+from diffuco.graphs.by_size import batches_by_size, in_order, rows_per_batch
 from diffuco.graphs.graph import Graph
-from diffuco.inference.answers import Decode, SampleOptions, best_solutions, draw_solutions, next_seed, unit_batch
+from diffuco.inference.answers import (
+    Decode,
+    SampleOptions,
+    best_objective,
+    best_solutions,
+    draw_solutions,
+    next_seed,
+    unit_batch,
+)
 from diffuco.inference.memory import TYPICAL_HIDDEN, Requirement, check_fits, requirement
 from diffuco.inference.refinement import refine as refine_states
 from diffuco.inference.refinement import schedule_for_samples
@@ -23,7 +32,7 @@ from diffuco.model.checkpoint import Checkpoint
 from diffuco.model.engine.acceleration import accelerate, sampling_engine
 from diffuco.model.engine.parameters import FlatParameters
 from diffuco.pretrained import default_model, load_model
-from diffuco.problems import Problem, check_weights, get_problem, graph_for
+from diffuco.problems import Problem, check_weights, get_problem, graph_for, weight_unit
 from diffuco.solution.result import Solution
 
 Model = str | Path | Checkpoint
@@ -127,6 +136,8 @@ class Solver:
             schedule = schedule_for_samples(self.problem, max(graph.num_nodes for graph in chosen), options.sweeps)
             started = now(self.device)
             if schedule.num_sweeps:
+                with in_units(weight_unit(self.problem, chosen[0])):
+                    report("refining", best=lambda: best_objective(self.problem, batch, states))
                 states = refine_states(self.problem, batch, states, schedule, seed=next_seed(refining_seeds))
             seconds["refine"] = now(self.device) - started
             share = {"load": self.load_seconds / len(graphs)} | {k: v / len(chosen) for k, v in seconds.items()}

@@ -8,6 +8,7 @@ import numpy as np
 
 from diffuco.foundation.devices import pick_device
 from diffuco.foundation.errors import InputError
+from diffuco.foundation.extras import install_hint
 from diffuco.graphs.graph import Graph
 from diffuco.model.checkpoint import Checkpoint
 from diffuco.pretrained import default_model, load_model
@@ -17,7 +18,7 @@ try:
     import dimod
     from dimod.core.sampler import Sampler
 except ImportError as error:
-    raise InputError("dimod is not installed; run pip install 'diffuco[dwave]'") from error
+    raise InputError(f"dimod is not installed; run {install_hint('dwave')}") from error
 
 
 class DiffUCOSampler(Sampler):

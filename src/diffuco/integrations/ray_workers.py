@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 from diffuco.foundation.errors import InputError
+from diffuco.foundation.extras import install_hint
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -127,5 +128,5 @@ def import_ray() -> Any:
     try:
         import ray
     except ImportError as error:
-        raise InputError("--engine ray needs Ray; pip install 'diffuco[ray]'") from error
+        raise InputError(f"--engine ray needs Ray; {install_hint('ray')}") from error
     return ray

@@ -1,28 +1,19 @@
-"""Ways to solve, behind one interface: one short file each, and the list of all of them."""
+"""Ways to solve, behind one interface: one short file each, and the list of all of them.
+
+A method is imported when it is first asked for: most of them need torch, and a proof does not.
+"""
 
 import difflib
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from diffuco.foundation.errors import InputError
-from diffuco.inference.answers import SampleOptions
-from diffuco.methods.anneal import FlipAnnealing
-from diffuco.methods.auto import Automatic
+from diffuco.foundation.lazy import lazy_names
 from diffuco.methods.base import Deadline, GraphByGraph, Method, Settings, repair
-from diffuco.methods.bifurcation import Bifurcation
-from diffuco.methods.clique import CliqueSearch
-from diffuco.methods.cp_sat import CpSat
-from diffuco.methods.dwave import SimulatedAnnealing, TabuSearch
-from diffuco.methods.egn import Egn, EgnAnneal
-from diffuco.methods.greedy import DegreeBasedGreedy, Greedy
-from diffuco.methods.gurobi import Gurobi
-from diffuco.methods.highs import Highs
-from diffuco.methods.kamis import Kamis
-from diffuco.methods.mfa import MeanFieldAnnealing
-from diffuco.methods.model import ModelMethod, PlainModelMethod
-from diffuco.methods.networkx_approximations import Networkx
-from diffuco.methods.numvc import NuMvc
-from diffuco.methods.rlsa import ParallelAnnealing
-from diffuco.methods.sdp import GoemansWilliamson
 from diffuco.problems import Problem
+
+if TYPE_CHECKING:
+    from diffuco.methods.model import ModelMethod, PlainModelMethod
 
 __all__ = [
     "Deadline",
@@ -38,27 +29,49 @@ __all__ = [
     "repair",
 ]
 
+__getattr__ = lazy_names(
+    __name__, {"ModelMethod": "diffuco.methods.model", "PlainModelMethod": "diffuco.methods.model"}
+)
+
+OURS = {
+    "auto": "auto.Automatic",
+    "diffuco": "model.ModelMethod",
+    "diffuco-ce": "model.PlainModelMethod",
+    "greedy": "greedy.Greedy",
+    "db-greedy": "greedy.DegreeBasedGreedy",
+    "anneal": "anneal.FlipAnnealing",
+    "mfa": "mfa.MeanFieldAnnealing",
+    "rlsa": "rlsa.ParallelAnnealing",
+    "bifurcation": "bifurcation.Bifurcation",
+    "numvc": "numvc.NuMvc",
+    "egn": "egn.Egn",
+    "egn-anneal": "egn.EgnAnneal",
+    "sa": "dwave.SimulatedAnnealing",
+    "tabu": "dwave.TabuSearch",
+    "sdp": "sdp.GoemansWilliamson",
+    "networkx": "networkx_approximations.Networkx",
+    "clique-search": "clique.CliqueSearch",
+    "cp-sat": "cp_sat.CpSat",
+    "highs": "highs.Highs",
+    "gurobi": "gurobi.Gurobi",
+    "kamis": "kamis.Kamis",
+}
+"""The module and the class of each of our methods, by its name."""
+
 _methods: dict[str, Method] = {}
+"""Methods that were registered or asked for, by name."""
 
 
 def register_method(method: Method) -> None:
     """Let `get_method` and the command line find a method by its name; a name that is taken is an InputError."""
-    if method.name in _methods:
+    if method.name in OURS or method.name in _methods:
         raise InputError(f"there is a method '{method.name}' already; choose another name")
     _methods[method.name] = method
 
 
-for _kind in (
-    *(Automatic, ModelMethod, PlainModelMethod, Greedy, DegreeBasedGreedy, FlipAnnealing, MeanFieldAnnealing),
-    *(ParallelAnnealing, Bifurcation, NuMvc, Egn, EgnAnneal, SimulatedAnnealing, TabuSearch),
-    *(GoemansWilliamson, Networkx, CliqueSearch, CpSat, Highs, Gurobi, Kamis),
-):
-    register_method(_kind())
-
-
 def all_methods() -> list[Method]:
-    """Every method, installed or not, in the order they were registered."""
-    return list(_methods.values())
+    """Every method, installed or not: ours, then others in the order they were registered."""
+    return [get_method(name) for name in _names()]
 
 
 def get_method(method: str | Method) -> Method:
@@ -69,11 +82,18 @@ def get_method(method: str | Method) -> Method:
     """
     if isinstance(method, Method):
         return method
-    if method not in _methods:
-        close = difflib.get_close_matches(method, _methods, n=1)
-        hint = f"did you mean '{close[0]}'?" if close else f"choose one of {', '.join(_methods)}"
+    if method not in _names():
+        close = difflib.get_close_matches(method, _names(), n=1)
+        hint = f"did you mean '{close[0]}'?" if close else f"choose one of {', '.join(_names())}"
         raise InputError(f"unknown method '{method}'; {hint}")
+    if method not in _methods:
+        module, _, kind = OURS[method].partition(".")
+        _methods[method] = getattr(import_module(f"diffuco.methods.{module}"), kind)()
     return _methods[method]
+
+
+def _names() -> list[str]:
+    return list(dict.fromkeys([*OURS, *_methods]))
 
 
 def check_method(method: Method, problem: Problem, time_limit_s: float | None = None) -> None:
@@ -86,6 +106,5 @@ def check_method(method: Method, problem: Problem, time_limit_s: float | None = 
         raise InputError(f"method '{method.name}' needs {missing}")
     if time_limit_s is not None and not 0 < time_limit_s < float("inf"):
         raise InputError(f"time limit of {time_limit_s:g} seconds; give more than 0")
-    if time_limit_s is not None and isinstance(method, ModelMethod) and method.options != SampleOptions():
-        what = "samples, step factor, decoding and refinement"
-        raise InputError(f"a time limit decides on {what} of a model; leave out the limit or these options")
+    if time_limit_s is not None:
+        method.check_time_limit()

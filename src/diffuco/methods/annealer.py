@@ -6,19 +6,22 @@ Legend: B graphs, N rows, S states per graph.
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from diffuco.foundation.devices import finish
+from diffuco.foundation.progress import in_units, report
+from diffuco.foundation.wording import counted
 from diffuco.graphs.batch import Batch
-from diffuco.graphs.batch.by_size import batches_by_size, in_order
+from diffuco.graphs.by_size import batches_by_size, in_order
 from diffuco.graphs.graph import Graph
-from diffuco.inference.answers import best_solutions, unit_batch
+from diffuco.inference.answers import best_objective, best_solutions, unit_batch
 from diffuco.inference.decoding import conditional_expectation
 from diffuco.methods.base import Deadline, Method, Settings
-from diffuco.problems import Problem
+from diffuco.problems import Problem, weight_unit
 from diffuco.solution.result import Solution
 
 ROWS_PER_BATCH = {"cpu": 2**16, "cuda": 2**24}
@@ -54,7 +57,9 @@ class Annealer(Method):
             deadline = Deadline.after(None if limit_s is None else limit_s * len(chosen))
             generator = torch.Generator(device).manual_seed(seed + number)
             batch = unit_batch(problem, chosen, device)
-            annealed = self.anneal(problem, batch, generator, deadline)
+            report(f"{self.found_by}, {counted(sum(graph.num_nodes for graph in chosen), 'node')}")
+            with in_units(weight_unit(problem, chosen[0])):
+                annealed = self.anneal(problem, batch, generator, deadline)
             told = {"found_by": self.found_by, "reason": self.reason, "seed": seed}
             found = decoded(problem, chosen, batch, annealed, deadline, **told)
             settings.tell(len(chosen))
@@ -94,11 +99,13 @@ def best_of_rounds(
     best = run(1)
     finish(batch.device)
     deadline = Deadline.after(left_s)  # compiling, which that round may have begun with, is no search
-    length = first_length
+    length, taken = first_length, 0
     while length > 0:
         started = time.perf_counter()
         best = better(problem, batch, best, run(length))
         finish(batch.device)
+        taken += length
+        report("searching, steps", taken, best=partial(best_objective, problem, batch, best))
         seconds = (time.perf_counter() - started) / length
         length = min(max_length, int(SHARE_OF_TIME * deadline.remaining_s / seconds))
     return best

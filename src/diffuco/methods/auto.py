@@ -12,28 +12,27 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from threading import Thread
-from typing import NamedTuple
-
-import torch
+from typing import TYPE_CHECKING, NamedTuple
 
 from diffuco.foundation.errors import InputError
-from diffuco.graphs.batch.by_size import in_order
+from diffuco.graphs.by_size import in_order
 from diffuco.graphs.graph import Graph
-from diffuco.methods.anneal import FlipAnnealing
 from diffuco.methods.base import Deadline, Method, Settings
 from diffuco.methods.clique import CliqueSearch
-from diffuco.methods.contest import contest
 from diffuco.methods.cp_sat import CpSat
+from diffuco.methods.enumeration import MAX_NODES, Enumeration
 from diffuco.methods.exact import ExactMethod
 from diffuco.methods.highs import Highs
-from diffuco.methods.model import ModelMethod
 from diffuco.methods.numvc import NuMvc
 from diffuco.pretrained import choose_models, full_models, has_model
 from diffuco.problems import MaximumClique, MaximumCut, MinimumDominatingSet, Problem
 from diffuco.solution.result import Solution
 
+if TYPE_CHECKING:
+    import torch
+
 EXACT: tuple[ExactMethod, ...] = (CliqueSearch(), CpSat(), Highs())
-"""What proves: the first that solves the problem and is installed."""
+"""What proves an optimum of more than a few nodes: the first that solves the problem and is installed."""
 EXACT_S = 1.0
 """Seconds that a proof may take; a time limit that is shorter is shared equally with the search."""
 EXACT_EDGES = 50_000
@@ -98,6 +97,8 @@ class Automatic(Method):
                     rest.remove(position)
                     yield [position], [solution]
                     settings.tell(1)
+            if not rest:
+                return
             searches = plan(problem, [graphs[position] for position in rest], settings.device, limit_s)
             kinds = [(search, place in tried) for place, search in zip(rest, searches, strict=True)]
             for kind in dict.fromkeys(kinds):
@@ -107,9 +108,8 @@ class Automatic(Method):
                 left_s = limit_s
                 if limit_s is not None and was_tried:
                     left_s = max(LEAST_LEFT * limit_s, limit_s - max(spent_s[place] for place in positions))
-                method = FlipAnnealing() if search.model is None else ModelMethod(search.model)
                 share_s = left_s / 2 if left_s is not None and search.walks else left_s
-                found = method.solve(problem, chosen, replace(settings, time_limit_s=share_s))
+                found = searcher(search).solve(problem, chosen, replace(settings, time_limit_s=share_s))
                 found = [replace(solution, reason=search.reason) for solution in found]
                 if search.walks:
                     walked = NuMvc().solve(problem, chosen, Settings(settings.seed, time_limit_s=share_s))
@@ -119,8 +119,16 @@ class Automatic(Method):
         return in_order(parts())
 
 
+def searcher(search: Search) -> Method:
+    """The method of a search. Importing one takes longer than many a proof."""
+    from diffuco.methods.anneal import FlipAnnealing
+    from diffuco.methods.model import ModelMethod
+
+    return FlipAnnealing() if search.model is None else ModelMethod(search.model)
+
+
 def plan(
-    problem: Problem, graphs: Sequence[Graph], device: torch.device, time_limit_s: float | None = None
+    problem: Problem, graphs: Sequence[Graph], device: "torch.device", time_limit_s: float | None = None
 ) -> list[Search]:
     """How each graph is searched that is not solved exactly."""
     where = None
@@ -148,7 +156,7 @@ def plan(
     return searches
 
 
-def walks_pay(problem: Problem, graph: Graph, device: torch.device, time_limit_s: float | None) -> bool:
+def walks_pay(problem: Problem, graph: Graph, device: "torch.device", time_limit_s: float | None) -> bool:
     """Whether NuMVC may find more than annealing: on a CPU, on graphs like RB with hundreds to thousands of nodes."""
     fits = WALK_NODES[0] <= graph.num_nodes <= WALK_NODES[1] and 2 * graph.num_edges > SPARSE_DEGREE * graph.num_nodes
     has_time = device.type == "cpu" and (time_limit_s is None or time_limit_s >= WALK_S)
@@ -175,7 +183,7 @@ def better(found: Solution, tried: Solution | None) -> Solution:
     )
 
 
-def is_contested(problem: Problem, graph: Graph, device: torch.device) -> bool:
+def is_contested(problem: Problem, graph: Graph, device: "torch.device") -> bool:
     """Whether a graph decides itself what searches it."""
     is_large = device.type != "cpu" and graph.num_nodes >= LARGE_NODES
     return is_large and not counts_cliques(problem, graph) and bool(full_models(problem, graph))
@@ -183,6 +191,8 @@ def is_contested(problem: Problem, graph: Graph, device: torch.device) -> bool:
 
 def contested(problem: Problem, graph: Graph, settings: Settings) -> Solution:
     """What the best search finds, or an exact solver beside it, which is waited for only if there is no time limit."""
+    from diffuco.methods.contest import contest
+
     limit_s = settings.time_limit_s
     proof_s = proof_limit(problem, graph, None) if limit_s is None else limit_s
     has_time = limit_s is None or limit_s >= EXACT_S + graph.num_edges / EDGES_PER_S
@@ -256,6 +266,8 @@ def try_proof(problem: Problem, graph: Graph, seed: int, limit_s: float) -> Solu
 
 def prover(problem: Problem, graph: Graph) -> ExactMethod | None:
     """The exact solver for a graph, if one is installed."""
+    if graph.num_nodes <= MAX_NODES and Enumeration().solves(problem):
+        return Enumeration()
     weighted = graph.node_weights is not None and problem.uses_node_weights
     for method in EXACT if is_small(problem, graph) else (CliqueSearch(), Highs()):
         if (

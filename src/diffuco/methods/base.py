@@ -2,31 +2,31 @@
 
 A method of your own is a subclass of `Method`, or of `GraphByGraph` if it solves one graph at a time; see
 examples/custom_method.py.
+
+Torch is imported where a tensor is made, so that an exact answer does not wait for it.
 """
 
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
+from diffuco.foundation.devices import pick_device
 from diffuco.foundation.errors import InputError
-from diffuco.graphs.batch import make_batch
 from diffuco.graphs.graph import Graph
-from diffuco.inference.answers import best_solutions, unit_batch
-from diffuco.inference.decoding import conditional_expectation
 from diffuco.problems import Problem, in_weight_units
 from diffuco.solution.result import Solution
 
+if TYPE_CHECKING:
+    import torch
+
 TimeLimit = Literal["used", "stops", "ignored"]
 """What a method does with a time limit: search until it is over, stop at it unless done before, or ignore it."""
-
-
-CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,17 @@ class Settings:
 
     seed: int = 0
     """The same seed gives the same result, unless a time limit cuts the search."""
-    device: torch.device = CPU
-    """For methods that calculate with tensors."""
+    place: "torch.device | str" = "cpu"
+    """Where methods calculate that use tensors; `auto` is the GPU if there is one."""
     time_limit_s: float | None = None
     """Seconds per graph; a batch may take the sum of its graphs' limits. None leaves the time to the method."""
     on_solved: Callable[[int], None] | None = None
     """Is told how many more graphs are solved."""
+
+    @cached_property
+    def device(self) -> "torch.device":
+        """The place as torch knows it. Asking for it imports torch."""
+        return pick_device(self.place)
 
     def tell(self, num_solved: int) -> None:
         """Report graphs as solved."""
@@ -66,6 +71,10 @@ class Method(ABC):
 
     def missing(self) -> str | None:
         """What has to be installed first, and how; None where the method is ready."""
+        return None
+
+    def check_time_limit(self) -> None:
+        """Refuse a time limit where other settings exclude it."""
         return None
 
     @abstractmethod
@@ -124,6 +133,11 @@ class GraphByGraph(Method):
 
     def solve_one(self, problem: Problem, graph: Graph, seed: int, deadline: Deadline) -> Solution:
         """The best of the states that the search finds."""
+        import torch
+
+        from diffuco.graphs.batch import make_batch
+        from diffuco.inference.answers import best_solutions
+
         scaled = in_weight_units(problem, graph)
         found = self.search(problem, scaled, seed, deadline) if graph.num_nodes else np.zeros((0, 1), dtype=np.bool_)
         states = torch.from_numpy(found[:, None] if found.ndim == 1 else found).float()
@@ -142,5 +156,10 @@ def repair(problem: Problem, graph: Graph, states: NDArray[np.bool_]) -> NDArray
     >>> repair(get_problem("mis"), triangle, np.ones((3, 1), dtype=np.bool_)).ravel().tolist()
     [False, False, True]
     """
+    import torch
+
+    from diffuco.inference.answers import unit_batch
+    from diffuco.inference.decoding import conditional_expectation
+
     probs = torch.from_numpy(states.astype(np.float64))
     return conditional_expectation(problem, unit_batch(problem, [graph]), probs).numpy().astype(np.bool_)

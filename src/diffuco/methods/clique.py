@@ -11,9 +11,9 @@ import time
 
 import numpy as np
 
+from diffuco.foundation.progress import report
 from diffuco.graphs.graph import Graph
 from diffuco.methods.exact import ExactMethod, ExactResult
-from diffuco.ops.threads import on_all_threads
 from diffuco.problems import MaximumClique, Problem
 
 FIRST_WORK = 2_000_000
@@ -44,10 +44,11 @@ class CliqueSearch(ExactMethod):
         >>> result.objective, result.proven, result.chosen.nonzero()[0].tolist()
         (3.0, True, [0, 1, 4])
         """
-        # Importing numba takes a third of a second.
+        # Importing torch and numba takes seconds.
         from diffuco.ops import numba_clique as exact
         from diffuco.ops import numba_clique_walk as local
         from diffuco.ops.numba_degeneracy import greedy_clique, order_nodes
+        from diffuco.ops.threads import on_all_threads
 
         started = time.perf_counter()
         order = order_nodes(graph.csr.indptr, graph.csr.indices)
@@ -71,6 +72,7 @@ class CliqueSearch(ExactMethod):
             if walks and not is_done:
                 exact.adopt(space, walks[num_rounds % len(walks)].best)
             work, num_rounds = min(2 * work, MOST_WORK), num_rounds + 1
+            report("clique search, rounds", num_rounds, best=lambda: float(len(exact.best_clique(space))))
         chosen = np.zeros(graph.num_nodes, dtype=np.bool_)
         chosen[order.nodes[exact.best_clique(space)]] = True
         objective = problem.check(graph, chosen).objective

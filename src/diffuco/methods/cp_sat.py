@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from diffuco.foundation.errors import InputError
+from diffuco.foundation.extras import install_hint
+from diffuco.foundation.progress import Progress, current_follower
 from diffuco.graphs.graph import Graph
 from diffuco.methods.exact import ExactMethod, ExactResult, integers, is_confirmed, model_of, trivial, unbounded
 from diffuco.problems import LinearModel, Problem
@@ -27,7 +29,7 @@ class CpSat(ExactMethod):
 
     def missing(self) -> str | None:
         """OR-Tools."""
-        return None if find_spec("ortools") else "OR-Tools; pip install 'diffuco[exact]'"
+        return None if find_spec("ortools") else f"OR-Tools; {install_hint('exact')}"
 
     def prove(
         self, problem: Problem, graph: Graph, *, time_limit_s: float, seed: int = 0, workers: int = 8
@@ -55,7 +57,7 @@ class CpSat(ExactMethod):
             # One worker with all cuts beats eight without.
             solver.parameters.num_workers = 1
             solver.parameters.linearization_level = 2
-        status = solver.solve(model)
+        status = solver.solve(model, _teller(cp_model, problem.sign / scale))
         found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
         nodes = x[: linear.num_nodes]
         chosen = trivial(problem, graph)
@@ -75,8 +77,28 @@ def _import_cp_model() -> Any:
     try:
         from ortools.sat.python import cp_model
     except ImportError:
-        raise InputError("exact solutions need OR-Tools; pip install 'diffuco[exact]'") from None
+        raise InputError(f"exact solutions need OR-Tools; {install_hint('exact')}") from None
     return cp_model
+
+
+def _teller(cp_model: Any, unit: float) -> Any:
+    """Reports every better solution to whoever follows; None if nobody does."""
+    follower = current_follower()
+    if follower is None:
+        return None
+    tell = follower
+
+    class Teller(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
+        """CP-SAT calls it from threads of its own."""
+
+        num_found = 0
+
+        def on_solution_callback(self) -> None:
+            """A better solution was found."""
+            self.num_found += 1
+            tell(Progress("cp-sat, solutions", self.num_found, None, unit * self.objective_value))
+
+    return Teller()
 
 
 def _add_rows(model: Any, x: list[Any], linear: LinearModel) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diffuco.foundation.errors import InputError
+from diffuco.foundation.extras import install_hint
 from diffuco.graphs.batch import SparseBatch
 from diffuco.graphs.graph import Graph
 from diffuco.methods.base import Deadline, GraphByGraph, repair
@@ -136,4 +137,4 @@ def _seeds(seed: int) -> Any:
 
 def _missing() -> str | None:
     is_there = find_spec("dimod") and find_spec("dwave")
-    return None if is_there else "dimod and dwave-samplers; pip install 'diffuco[dwave]'"
+    return None if is_there else f"dimod and dwave-samplers; {install_hint('dwave')}"

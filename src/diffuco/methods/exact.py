@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diffuco.foundation.errors import InputError
+from diffuco.foundation.progress import report
 from diffuco.graphs.graph import Graph
 from diffuco.methods.base import Deadline, GraphByGraph, repair
 from diffuco.problems import LinearModel, Problem
@@ -62,7 +63,9 @@ class ExactMethod(GraphByGraph):
     def solve_one(self, problem: Problem, graph: Graph, seed: int, deadline: Deadline) -> Solution:
         """The best solution found, with its bound."""
         limit_s = self.default_limit_s if deadline.limit_s is None else deadline.remaining_s
+        report(f"{self.name}, at most {limit_s:.3g} s")
         result = self.prove(problem, graph, time_limit_s=limit_s, seed=seed)
+        report(self.name, best=lambda: result.objective)
         reason = f"proven optimal by {self.name}" if result.proven else result.why_not
         return as_solution(problem, graph, result, found_by=self.name, seed=seed, reason=reason)
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diffuco.foundation.errors import InputError
+from diffuco.foundation.extras import install_hint
 from diffuco.graphs.formats import write_graph
 from diffuco.graphs.graph import Graph
 from diffuco.methods.base import Deadline, GraphByGraph, repair
@@ -41,7 +42,7 @@ class Kamis(GraphByGraph):
         """The Python package or the program."""
         if find_spec("chszlablib") or which("redumis"):
             return None
-        return "KaMIS; pip install 'diffuco[kamis]', or put the program redumis on the PATH"
+        return f"KaMIS; {install_hint('kamis')}, or put the program redumis on the PATH"
 
     def search(self, problem: Problem, graph: Graph, seed: int, deadline: Deadline) -> NDArray[np.bool_]:
         """Search until time is up."""

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from diffuco.foundation.devices import finish
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import Batch
-from diffuco.graphs.batch.by_size import in_order, rows_per_batch
+from diffuco.graphs.by_size import in_order, rows_per_batch
 from diffuco.graphs.graph import Graph
 from diffuco.inference.answers import SampleOptions, draw_solutions
 from diffuco.inference.refinement import schedule_for_samples
@@ -50,6 +51,12 @@ class ModelMethod(Method):
     def solves(self, problem: Problem) -> bool:
         """Any problem with the model for it; without one, those of the shipped models."""
         return self.model is not None or has_model(problem)
+
+    def check_time_limit(self) -> None:
+        """A time limit decides what the options would."""
+        if self.options != SampleOptions():
+            what = "samples, step factor, decoding and refinement"
+            raise InputError(f"a time limit decides on {what} of a model; leave out the limit or these options")
 
     def solve(self, problem: Problem, graphs: Sequence[Graph], settings: Settings) -> list[Solution]:
         """Sample with one model after the other, each for the graphs that it is closest to."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diffuco.foundation.errors import InputError
+from diffuco.foundation.extras import install_hint
 from diffuco.graphs.graph import Graph
 from diffuco.methods.base import Deadline, GraphByGraph
 from diffuco.problems import (
@@ -52,7 +53,7 @@ class Networkx(GraphByGraph):
 
     def missing(self) -> str | None:
         """networkx itself."""
-        return None if find_spec("networkx") else "networkx; pip install 'diffuco[networkx]'"
+        return None if find_spec("networkx") else f"networkx; {install_hint('networkx')}"
 
     def search(self, problem: Problem, graph: Graph, seed: int, deadline: Deadline) -> NDArray[np.bool_]:
         """Call the function that networkx has for the problem."""

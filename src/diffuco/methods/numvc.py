@@ -1,12 +1,10 @@
 """Vertex covers and independent sets by NuMVC: a local search that weighs edges (`ops.numba_cover_walk`)."""
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from diffuco.graphs.graph import Graph
 from diffuco.methods.base import Deadline, GraphByGraph
-from diffuco.ops.threads import on_all_threads
 from diffuco.problems import MaximumIndependentSet, MinimumVertexCover, Problem
 
 NUM_STEPS = 200_000
@@ -34,11 +32,16 @@ class NuMvc(GraphByGraph):
 
     def search(self, problem: Problem, graph: Graph, seed: int, deadline: Deadline) -> NDArray[np.bool_]:
         """The best of every walk, as a cover or as the rest. [n, S]."""
-        # Importing numba takes a third of a second.
+        # Importing these takes longer than many a proof, after which nothing is searched.
+        import torch
+
         from diffuco.ops import numba_cover_walk as loops
+        from diffuco.ops.threads import on_all_threads
 
         num_walks = NUM_WALKS if deadline.limit_s is None else torch.get_num_threads()
-        walks = [loops.make_walk(graph, seed=seed * 1000 + number) for number in range(num_walks)]
+        walks = [
+            loops.make_walk(graph.csr.indptr, graph.csr.indices, seed * 1000 + number) for number in range(num_walks)
+        ]
 
         def run(walk: loops.Walk) -> None:
             loops.take_steps(walk, NUM_STEPS if deadline.limit_s is None else 1)

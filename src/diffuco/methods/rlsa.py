@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from diffuco.foundation.devices import finish
+from diffuco.foundation.progress import report
 from diffuco.graphs.batch import Batch, DenseBatch
 from diffuco.inference.refinement import weight_scale
 from diffuco.methods.annealer import Annealer
@@ -62,6 +63,7 @@ class ParallelAnnealing(Annealer):
             cooled = temperatures * (1 - progress)
             chains = take(problem, batch, chains, field, uniform(), cooled, ranks)
             step += 1
+            report("annealing, steps", step, schedule.parallel_steps if deadline.limit_s is None else None)
         last = energies_from(problem, batch, chains.x, problem.local_field(batch, chains.x))
         return torch.where(batch.spread(last < chains.lowest), chains.x, chains.best)
 

@@ -8,7 +8,7 @@ dimensions the result is as good as that of a general SDP solver.
 import math
 
 import numpy as np
-import scipy.sparse
+import scipy
 from numpy.typing import NDArray
 
 from diffuco.graphs.graph import Graph

@@ -12,19 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor
 
 from diffuco.foundation.errors import InputError
 from diffuco.foundation.files import replacing
 from diffuco.model.base import Network
-from diffuco.model.gnn import Gnn
+from diffuco.model.header import CONFIG, FORMAT, PARAMETERS, network_name, read_header, readable
 from diffuco.model.networks import get_network
-
-FORMAT = 1
-CONFIG, PARAMETERS = "config.json", "model.safetensors"
-"""The files of a checkpoint that is a folder."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +58,7 @@ def load_checkpoint(
 
     `network` is the class of a network that is not in the list of networks.
     """
-    header = _read_header(path)
+    header = read_header(path)
     kind = _network_of(path, header, network)
     tensors, _ = read_safetensors(path / PARAMETERS if path.is_dir() else path)
     if digest_of(tensors) != header["digest"]:
@@ -82,12 +78,6 @@ def load_checkpoint(
     return Checkpoint(model.to(device).eval(), header["problem"], path.stem, header["card"], header["digest"])
 
 
-def read_card(path: Path) -> dict[str, Any]:
-    """Problem, network shape and training card of a checkpoint, without its parameters."""
-    header = _read_header(path)
-    return {"name": path.stem, "problem": header["problem"], "model": header["model"], **header["card"]}
-
-
 def write_safetensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
     """Write tensors and a header of strings, completely or not at all; the folder is created if it does not exist."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -96,16 +86,10 @@ def write_safetensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str
         stream.write(content)
 
 
-def read_safetensors(path: Path, *, header_only: bool = False) -> tuple[dict[str, Tensor], dict[str, str]]:
+def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """The tensors and the header of a file; raises InputError if it is missing or unreadable."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            names = [] if header_only else file.keys()
-            return {name: file.get_tensor(name) for name in names}, file.metadata() or {}
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file; check the path") from None
-    except (SafetensorError, OSError) as error:
-        raise InputError(f"{path}: not a readable safetensors file ({error}); get it or train it again") from error
+    with readable(path), safe_open(path, framework="pt") as file:
+        return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
 
 
 def _header(model: Network, tensors: dict[str, Tensor], problem: str, card: dict[str, Any]) -> dict[str, Any]:
@@ -119,44 +103,8 @@ def _header(model: Network, tensors: dict[str, Tensor], problem: str, card: dict
     }
 
 
-def _read_header(path: Path) -> dict[str, Any]:
-    text = _config_text(path) if path.is_dir() else read_safetensors(path, header_only=True)[1].get("diffuco", "")
-    try:
-        header = json.loads(text)
-    except (ValueError, RecursionError):
-        header = None
-    found = header.get("format", FORMAT) if isinstance(header, dict) else FORMAT
-    if isinstance(found, int) and found != FORMAT:
-        raise InputError(
-            f"{path}: the checkpoint has format {found}, but this version reads {FORMAT}; update diffuco"
-        ) from None
-    if not _is_header(header):
-        raise InputError(
-            f"{path}: not a diffuco checkpoint; give one that `diffuco train` or diffuco.save_model wrote"
-        ) from None
-    assert isinstance(header, dict)
-    return header
-
-
-def _is_header(header: Any) -> bool:
-    """Whether all fields that are read somewhere have the right type."""
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
-        return False
-    if not all(isinstance(header.get(name, Gnn.name), str) for name in ("problem", "network", "digest")):
-        return False
-    model, card = header.get("model"), header.get("card")
-    return (
-        {"problem", "digest"} <= header.keys()
-        and isinstance(model, dict)
-        and isinstance(model.get("num_steps"), int)
-        and isinstance(card, dict)
-        and isinstance(card.get("training", {}), dict)
-        and isinstance(card.get("minutes", 0.0), int | float)
-    )
-
-
 def _network_of(path: Path, header: dict[str, Any], given: type[Network] | None) -> type[Network]:
-    name = header.get("network", Gnn.name)  # older files do not name the network
+    name = network_name(header)
     try:
         kind = given or get_network(name)
     except InputError:
@@ -167,15 +115,6 @@ def _network_of(path: Path, header: dict[str, Any], given: type[Network] | None)
     if kind.name != name:
         raise InputError(f"{path}: the checkpoint holds the network '{name}', not '{kind.name}'; choose another file")
     return kind
-
-
-def _config_text(folder: Path) -> bytes:
-    try:
-        return (folder / CONFIG).read_bytes()
-    except OSError:
-        raise InputError(
-            f"{folder}: no readable {CONFIG} in this folder; give a folder from diffuco.save_model"
-        ) from None
 
 
 def digest_of(tensors: dict[str, Tensor]) -> str:

@@ -21,6 +21,7 @@ from diffuco.ops import (
     torch_wave_decode,
 )
 from diffuco.ops.adjacency import CoverCosts, CsrAdjacency, DenseAdjacency, NeighborLists
+from diffuco.ops.forks import survive_forks
 
 Decoder = Literal["numba", "torch", "triton"]
 
@@ -31,6 +32,8 @@ ASKED_AT_ONCE = 4096
 """Nodes of a colour times chains from which on a GPU anneals them faster than the CPU; one kernel asks them all."""
 
 _log = logging.getLogger(__name__)
+
+survive_forks()
 
 
 def neighbor_sum(values: Tensor, indptr: Tensor, indices: Tensor, weights: Tensor | None = None) -> Tensor:

@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from diffuco.graphs.graph import Graph
 from diffuco.ops.compilation import compiled
 
 Ints = NDArray[np.int64]
@@ -55,32 +54,29 @@ class Walk(NamedTuple):
     random: NDArray[np.uint64]
 
 
-def make_walk(graph: Graph, seed: int) -> Walk:
-    """A search that starts from all nodes but those of a greedy independent set."""
-    csr, num_edges = graph.csr, graph.num_edges
-    owners = np.repeat(np.arange(graph.num_nodes), np.diff(csr.indptr))
-    lower, higher = np.minimum(owners, csr.indices), np.maximum(owners, csr.indices)
+def make_walk(indptr: Ints, indices: Ints, seed: int) -> Walk:
+    """A search that starts from all nodes but those of a greedy independent set; the adjacency is symmetric."""
+    num_nodes, num_edges = len(indptr) - 1, len(indices) // 2
+    owners = np.repeat(np.arange(num_nodes), np.diff(indptr))
+    lower, higher = np.minimum(owners, indices), np.maximum(owners, indices)
     numbers = np.empty(2 * num_edges, np.int64)
     numbers[np.lexsort((higher, lower))] = np.repeat(np.arange(num_edges), 2)
     edges = np.zeros((num_edges, 4), np.int64)
     edges[numbers, 0], edges[numbers, 1] = lower, higher
     edges[:, WEIGHT], edges[:, WAITING] = 1, -1
-    nodes = np.zeros((graph.num_nodes, 6), np.int64)
+    nodes = np.zeros((num_nodes, 6), np.int64)
     nodes[:, IN_COVER] = nodes[:, MAY_JOIN] = nodes[:, BEST] = 1
-    nodes[:, PLACE] = np.arange(graph.num_nodes)
-    counts = np.array([graph.num_nodes, 0, num_edges, 0, -1, graph.num_nodes])
-    random = np.random.default_rng(seed).integers(1, 2**63, 1, dtype=np.uint64)
-    indptr, indices = csr.indptr.astype(np.int64), csr.indices.astype(np.int64)
+    nodes[:, PLACE] = np.arange(num_nodes)
     walk = Walk(
-        indptr,
-        indices,
-        numbers,
-        nodes,
-        edges,
-        np.arange(graph.num_nodes),
-        np.zeros(num_edges, np.int64),
-        counts,
-        random,
+        indptr=indptr.astype(np.int64),
+        indices=indices.astype(np.int64),
+        numbers=numbers,
+        nodes=nodes,
+        edges=edges,
+        cover=np.arange(num_nodes),
+        uncovered=np.zeros(num_edges, np.int64),
+        counts=np.array([num_nodes, 0, num_edges, 0, -1, num_nodes]),
+        random=np.random.default_rng(seed).integers(1, 2**63, 1, dtype=np.uint64),
     )
     leave_out(walk, np.argsort(np.diff(indptr), kind="stable"))
     return walk

@@ -11,16 +11,18 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import torch
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.graph import Graph
 from diffuco.graphs.statistics import GraphStatistics, describe
-from diffuco.model.base import Network
-from diffuco.model.checkpoint import Checkpoint, load_checkpoint, read_card, save_folder
+from diffuco.model.header import FIRST_NETWORK, network_name, read_card, read_header, read_shapes
 from diffuco.problems import Problem, get_problem, without_ignored_weights
+
+if TYPE_CHECKING:
+    import torch
+
+    from diffuco.model import Checkpoint, Network
 
 FOLDER = Path(__file__).parent
 """Folder of the models in the package."""
@@ -86,8 +88,8 @@ def has_model(problem: Problem) -> bool:
 
 
 def load_model(
-    name_or_path: str | Path, device: torch.device | str = "cpu", *, network: type[Network] | None = None
-) -> Checkpoint:
+    name_or_path: str | Path, device: "torch.device | str" = "cpu", *, network: "type[Network] | None" = None
+) -> "Checkpoint":
     """Load a model by name, or by the path of a file from `diffuco train` or of a folder from `save_model`.
 
     `network` is the class of a network of your own; `diffuco.register_network` makes it known once and for all.
@@ -95,6 +97,8 @@ def load_model(
     >>> load_model("mis-rb-small").problem
     'mis'
     """
+    from diffuco.model.checkpoint import load_checkpoint
+
     known = model_files()
     if str(name_or_path) in known:
         return load_checkpoint(known[str(name_or_path)], device, network=network)
@@ -107,7 +111,21 @@ def load_model(
     raise InputError(f"unknown model '{name_or_path}'; {hint}")
 
 
-def problem_of(model: Checkpoint) -> Problem:
+def num_parameters(name: str) -> int:
+    """Numbers in the file of a known model; raises InputError if its network is not known.
+
+    Without torch, unless the network is not the one that ships with diffuco.
+
+    >>> num_parameters("mis-rb-small")
+    178049
+    """
+    path = model_files()[name]
+    if network_name(read_header(path)) != FIRST_NETWORK:
+        load_model(name)
+    return sum(math.prod(shape) for shape in read_shapes(path))
+
+
+def problem_of(model: "Checkpoint") -> Problem:
     """The problem that a model was trained for, if it is one of ours.
 
     >>> str(problem_of(load_model("mis-rb-small")))
@@ -120,7 +138,7 @@ def problem_of(model: Checkpoint) -> Problem:
         raise InputError(f"{model.name}: the model is for {name}, which is no problem of ours; give another") from None
 
 
-def save_model(model: Checkpoint, folder: str | Path) -> None:
+def save_model(model: "Checkpoint", folder: str | Path) -> None:
     """Write a model as a folder of `config.json` and `model.safetensors`, as model hubs share them.
 
     >>> import tempfile
@@ -129,6 +147,8 @@ def save_model(model: Checkpoint, folder: str | Path) -> None:
     ...     load_model(folder).problem
     'mis'
     """
+    from diffuco.model.checkpoint import save_folder
+
     save_folder(Path(folder), model.model, problem=model.problem, card=model.card)
 
 

@@ -7,7 +7,7 @@ cut edges and products are at a bound in every optimum for given nodes.
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse
+import scipy
 from numpy.typing import NDArray
 
 from diffuco.foundation.errors import InputError
@@ -30,7 +30,7 @@ class LinearModel:
     """Minimise cost @ x with matrix @ x <= upper and x in {0, 1}; the first `num_nodes` entries are the nodes."""
 
     cost: Values
-    matrix: scipy.sparse.csr_array
+    matrix: "scipy.sparse.csr_array"
     upper: Values
     num_nodes: int
     is_symmetric: bool = False

@@ -14,7 +14,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from diffuco.foundation.errors import InputError
-from diffuco.foundation.files import finite, lock, replacing
+from diffuco.foundation.extras import install_hint
+from diffuco.foundation.files import finite, lock, naming, replacing
 
 if TYPE_CHECKING:
     import pyarrow
@@ -62,9 +63,10 @@ class SolutionLog:
         """Add records of graphs that have none yet."""
         names = [record["file"] for record in records]
         assert self.files.isdisjoint(names)
-        self._out.write("".join(f"{json.dumps(finite(record), allow_nan=False)}\n" for record in records).encode())
-        self._out.flush()
-        os.fsync(self._out.fileno())
+        with naming(self.lines_path):
+            self._out.write("".join(f"{json.dumps(finite(record), allow_nan=False)}\n" for record in records).encode())
+            self._out.flush()
+            os.fsync(self._out.fileno())
         self.files.update(names)
 
     def records(self) -> Iterator[dict[str, Any]]:
@@ -184,7 +186,7 @@ def _require_pyarrow(path: Path) -> None:
     try:
         import pyarrow.parquet  # noqa: F401
     except ImportError as error:
-        remedy = "pip install 'diffuco[parquet]', or choose a path that ends in .jsonl"
+        remedy = f"{install_hint('parquet')}, or choose a path that ends in .jsonl"
         raise InputError(f"{path}: Parquet files need pyarrow; {remedy}") from error
 
 
@@ -202,7 +204,12 @@ def _schema() -> "pyarrow.Schema":
         [
             *[("problem", pa.string()), ("file", pa.string()), ("nodes", pa.int64()), ("edges", pa.int64())],
             *[("objective", pa.float64()), ("feasible", pa.bool_()), ("violations", pa.int64())],
-            *[("optimal", pa.bool_()), ("bound", pa.float64()), ("solution", pa.list_(pa.string()))],
+            *[
+                ("optimal", pa.bool_()),
+                ("bound", pa.float64()),
+                ("gap", pa.float64()),
+                ("solution", pa.list_(pa.string())),
+            ],
             *[("energies", pa.list_(pa.float64())), ("objectives", pa.list_(pa.float64())), ("sweeps", pa.int64())],
             *[("seconds", seconds), ("found_by", pa.string()), ("reason", pa.string()), ("seed", pa.int64())],
         ]

@@ -65,6 +65,13 @@ class Solution:
         return [self.graph.labels[index] for index in np.flatnonzero(self.chosen).tolist()]
 
     @property
+    def gap(self) -> float | None:
+        """By what share of the objective a solution could still be better; None if nothing is known."""
+        if self.bound is None or (self.objective == 0 and self.bound != 0):
+            return None
+        return abs(self.bound - self.objective) / abs(self.objective) if self.objective else 0.0
+
+    @property
     def model(self) -> str:
         """The old name of `found_by`."""
         warnings.warn("Solution.model is now Solution.found_by", DeprecationWarning, stacklevel=2)
@@ -82,6 +89,7 @@ class Solution:
             "violations": self.violations,
             "optimal": self.optimal,
             "bound": None if self.bound is None else as_count(self.bound),
+            "gap": self.gap,
             "solution": [label if isinstance(label, int | str) else str(label) for label in self.nodes],
             "energies": self.energies,
             "objectives": [as_count(value) for value in self.objectives],

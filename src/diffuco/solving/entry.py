@@ -2,23 +2,23 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-
-from diffuco.foundation.devices import now, pick_device
+from diffuco.foundation.devices import check_device, now
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.graph import Graph
 from diffuco.graphs.pairs import is_edge_list
-from diffuco.inference.answers import Decode, best_solutions, unit_batch
-from diffuco.inference.refinement import refine as refine_states
-from diffuco.inference.refinement import schedule_for_samples
-from diffuco.inference.solver import Model
-from diffuco.methods import Method, ModelMethod, Settings, check_method, get_method
+from diffuco.methods import Method, Settings, check_method, get_method
 from diffuco.problems import Problem, States, check_weights, get_problem, graph_for
 from diffuco.solution.result import Solution
 from diffuco.solution.verification import states_of
 from diffuco.solving.several import several
+
+if TYPE_CHECKING:
+    import torch
+
+    from diffuco.inference.answers import Decode
+    from diffuco.inference.solver import Model
 
 
 def solve(
@@ -26,11 +26,11 @@ def solve(
     problem: str | Problem,
     *,
     method: str | Method = "auto",
-    model: Model | None = None,
+    model: "Model | None" = None,
     time_limit_s: float | None = None,
     samples: int | None = None,
     step_factor: int | None = None,
-    decode: Decode | None = None,
+    decode: "Decode | None" = None,
     token_size: int | None = None,
     rounds: int | None = None,
     refine: int | None = None,
@@ -58,7 +58,7 @@ def solve(
     >>> five_cycle = np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]])
     >>> solution = solve(five_cycle, "mis")
     >>> solution.objective, solution.optimal, solution.found_by
-    (2.0, True, 'cp-sat')
+    (2.0, True, 'enumeration')
     >>> solve(five_cycle, "mis", method="greedy").objective
     2.0
     >>> sorted(answer.nodes for answer in solve([(0, 1), (1, 2), (2, 0)], "mis", solutions=5))
@@ -70,27 +70,30 @@ def solve(
     given = {"samples": samples, "step_factor": step_factor, "decode": decode, "token_size": token_size}
     chosen = choose_method(method, model, **given, rounds=rounds, refine=refine)
     check_method(chosen, known, time_limit_s)
+    check_device(device)
     many = isinstance(graph, list | tuple) and not is_edge_list(graph)
     graphs = [graph_for(known, source) for source in (graph if many else [graph])]  # type: ignore[attr-defined]
     check_weights(known, graphs)
     starts = None if start is None else starting_states(start if many else [start], graphs)
-    place = pick_device(device)
-    found = chosen.solve(known, graphs, Settings(seed, place, time_limit_s, on_solved))
+    settings = Settings(seed, device, time_limit_s, on_solved)
+    found = chosen.solve(known, graphs, settings)
     if starts is not None:
         pairs = zip(found, starts, strict=True)
-        found = [improved(solution, own, chosen, seed=seed, device=place) for solution, own in pairs]
+        found = [improved(solution, own, chosen, seed=seed, device=settings.device) for solution, own in pairs]
     if solutions is None:
         return found if many else found[0]
-    lists = [several(solution, solutions, Settings(seed, place, time_limit_s)) for solution in found]
+    lists = [several(solution, solutions, Settings(seed, device, time_limit_s)) for solution in found]
     return lists if many else lists[0]
 
 
-def choose_method(method: str | Method, model: Model | None, **options: Any) -> Method:
+def choose_method(method: str | Method, model: "Model | None", **options: Any) -> Method:
     """The requested method. Options of models that are not None ask for a model and exclude other methods."""
     given = {name: value for name, value in options.items() if value is not None}
     chosen = get_method(method)
     if model is None and not given:
         return chosen
+    from diffuco.methods.model import ModelMethod
+
     if chosen.name not in ("auto", ModelMethod.name):
         name = next(iter(given), "model").replace("_", " ")
         raise InputError(f"{name} is for models and excludes the method {chosen.name}; give one of the two")
@@ -105,8 +108,15 @@ def starting_states(start: object, graphs: Sequence[Graph]) -> list[States]:
     return [states_of(own, graph) for own, graph in zip(start, graphs, strict=True)]
 
 
-def improved(solution: Solution, start: States, method: Method, *, seed: int, device: torch.device) -> Solution:
+def improved(solution: Solution, start: States, method: Method, *, seed: int, device: "torch.device") -> Solution:
     """The better of a solution and what is found from the user's own by rounds, if asked for, and annealing."""
+    import torch
+
+    from diffuco.inference.answers import best_solutions, unit_batch
+    from diffuco.inference.refinement import refine as refine_states
+    from diffuco.inference.refinement import schedule_for_samples
+    from diffuco.methods.model import ModelMethod
+
     problem, graph, started = solution.problem, solution.graph, now(device)
     batch = unit_batch(problem, [graph], device)
     own = torch.from_numpy(start)[:, None].float().to(device)

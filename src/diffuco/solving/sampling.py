@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from diffuco.diffusion.path_weights import weighted_paths
 from diffuco.foundation.devices import now, pick_device
 from diffuco.foundation.errors import InputError
-from diffuco.graphs.batch.by_size import rows_per_batch
+from diffuco.graphs.by_size import rows_per_batch
 from diffuco.graphs.graph import Graph
 from diffuco.inference.answers import next_seed, unit_batch
 from diffuco.inference.heat_bath import sweep

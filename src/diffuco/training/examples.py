@@ -1,5 +1,6 @@
 """Examples for objectives that imitate: annealed solutions of the training graphs. None comes from outside."""
 
+import sys
 from collections.abc import Sequence
 from functools import partial
 
@@ -21,10 +22,10 @@ def find_examples(
 
     They depend on the graphs and the seed alone, so a run that is resumed finds the same.
     """
-    with Progress(console=Console(stderr=True), transient=True, disable=not show) as bar:
+    with Progress(console=Console(stderr=True), transient=True, disable=not (show and sys.stderr.isatty())) as bar:
         task = bar.add_task("annealing examples", total=len(graphs))
         tell = partial(bar.advance, task)
-        settings = Settings(seed=parts.config.seed, device=device, on_solved=tell)
+        settings = Settings(seed=parts.config.seed, place=device, on_solved=tell)
         solutions = get_method("anneal").solve(parts.problem, graphs, settings)
     # A large graph has fewer chains than that, so some of its solutions count twice.
     best = [np.resize(np.argsort(solution.energies, kind="stable"), parts.num_examples) for solution in solutions]

@@ -2,6 +2,8 @@
 
 import math
 import time
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,10 @@ from diffuco.training.examples import find_examples
 from diffuco.training.folder import claimed
 from diffuco.training.held_out import publish
 from diffuco.training.keeper import Keeper
+from diffuco.training.pace import epochs_until
 from diffuco.training.parts import AnyNetwork, AnyNoise, AnyObjective, Parts, choose_parts
 from diffuco.training.reporting import Reporter
-from diffuco.training.resume import Progress, load_state
+from diffuco.training.resume import Progress, load_state, started_config
 from diffuco.training.step import TrainStep
 from diffuco.training.validation import Validation
 
@@ -54,17 +57,20 @@ def train(
     graphs: Collection | None = None,
     resume: bool = False,
     max_minutes: float | None = None,
+    stop_after_minutes: float | None = None,
     device: str = "auto",
     progress: bool = True,
 ) -> dict[str, Any]:
     """Run a configuration; keep `best` and `last` checkpoints and a resumable state in `out`.
 
     A problem, network, noise, objective or graphs of your own take the place of what the configuration names.
-    `max_minutes` stops early, in a state that `resume` continues from; the schedules do not change. Under torchrun
-    every process calls this and takes its share of each batch.
+    `max_minutes` shortens the schedules so that they end within about that time. `stop_after_minutes` stops early, in a
+    state that `resume` continues from; the schedules do not change. Under torchrun every process calls this and takes
+    its share of each batch.
     """
-    out = Path(out)
-    parts = choose_parts(config, problem=problem, network=network, noise=noise, objective=objective)
+    out, began = Path(out), time.monotonic()
+    choose = partial(choose_parts, problem=problem, network=network, noise=noise, objective=objective)
+    parts = choose(config)
     config = parts.config
     with claimed(out, graphs, resume=resume), joined_group(device) as group:
         # Set up the data, the network, the optimiser and the validation.
@@ -72,6 +78,15 @@ def train(
         dataset = graphs or get_dataset(config.dataset)
         train_graphs = dataset.graphs("train", config.num_train_graphs, progress=show)
         validation_graphs = dataset.graphs("validation", config.num_validation_graphs, progress=show)
+        if max_minutes is not None:
+            ends = began + 60 * max_minutes
+            epochs = (
+                started_config(out).anneal_epochs
+                if resume
+                else epochs_until(ends, parts, train_graphs, validation_graphs, group)
+            )
+            parts = choose(replace(config, anneal_epochs=epochs))
+            config = parts.config
         data = TrainingGraphs(train_graphs, config.graphs_per_batch, config.seed, group)
         if parts.num_examples:
             data.add_examples(find_examples(parts, train_graphs, group.device, show=show))
@@ -94,7 +109,8 @@ def train(
                 state.seconds = seconds_before + time.monotonic() - started
 
                 # Validate, save.
-                stops = max_minutes is not None and group.any(time.monotonic() - started > 60 * max_minutes)
+                limit = stop_after_minutes
+                stops = limit is not None and group.any(time.monotonic() - started > 60 * limit)
                 if group.is_leader:
                     keeper.keep(state, report, stops=stops)
                 if stops:

@@ -1,6 +1,8 @@
 """What a run shows while it trains: a progress line, a JSON-lines log and, where installed, TensorBoard scalars."""
 
 import json
+import math
+import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -16,6 +18,8 @@ from diffuco.training.step import Outcome
 
 LOG_EVERY = 50
 """Optimiser steps between log lines; not every step, as reading a number back waits for the GPU."""
+LINE_EVERY_S = 60.0
+"""Seconds between lines on standard error, where it is a file."""
 
 
 class Reporter:
@@ -29,10 +33,11 @@ class Reporter:
             TextColumn("{task.description}"),
             *(BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()),
             console=Console(stderr=True),
-            disable=not show,
+            disable=not (show and sys.stderr.isatty()),
         )
+        self.next_line_s = LINE_EVERY_S if show and not sys.stderr.isatty() else math.inf
         self.task = self.bar.add_task("training", total=config.total_steps, completed=first_step)
-        self.last_validation = ""
+        self.num_steps, self.last_validation = config.total_steps, ""
 
     def __enter__(self) -> Self:
         self.bar.start()
@@ -50,6 +55,7 @@ class Reporter:
         numbers = {name: self.group.sum(value).item() for name, value in outcome.numbers.items()}
         shown = "".join(f"{name} {value:.3f} " for name, value in list(numbers.items())[:1])
         self.bar.update(self.task, completed=step, description=shown + self.last_validation)
+        self._print_now_and_then(step, shown)
         numbers |= {
             "temperature": temperature,
             "gradient_norm": outcome.gradient_norm.item(),
@@ -57,6 +63,16 @@ class Reporter:
         }
         if self.files is not None:
             self.files.write("train", step, numbers)
+
+    def _print_now_and_then(self, step: int, shown: str) -> None:
+        """Where there is no terminal for a bar, a line every minute."""
+        elapsed_s = time.monotonic() - self.started
+        if elapsed_s < self.next_line_s:
+            return
+        self.next_line_s = elapsed_s + LINE_EVERY_S
+        left_s = elapsed_s / (step - self.first_step) * (self.num_steps - step)
+        text = f"step {step:,} of {self.num_steps:,}, {elapsed_s / 60:.1f} minutes, about {left_s / 60:.1f} left"
+        print(f"{text}; {shown}{self.last_validation}".strip("; "), file=sys.stderr, flush=True)
 
     def validation(self, step: int, scores: dict[str, float]) -> None:
         """Report a validation."""

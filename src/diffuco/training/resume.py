@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from diffuco.foundation.errors import InputError
 from diffuco.model.checkpoint import digest_of, read_safetensors, write_safetensors
+from diffuco.model.header import read_metadata
 from diffuco.training.config import TrainConfig
 
 FILE = "resume.safetensors"
@@ -69,7 +70,7 @@ def load_state(folder: Path, config: TrainConfig, model: nn.Module, optimizer: t
 
 def started_config(folder: Path) -> TrainConfig:
     """The configuration that the run in a folder was started with."""
-    return _parse_header(folder, read_safetensors(folder / FILE, header_only=True)[1])[0]
+    return _parse_header(folder, read_metadata(folder / FILE))[0]
 
 
 def _parse_header(folder: Path, metadata: dict[str, str]) -> tuple[TrainConfig, Progress]:

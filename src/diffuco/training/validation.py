@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from diffuco.graphs.batch import Batch, make_batch
-from diffuco.graphs.batch.by_size import batches_by_size, rows_per_batch
+from diffuco.graphs.by_size import batches_by_size, rows_per_batch
 from diffuco.graphs.graph import Graph
 from diffuco.inference.answers import draw_solutions
 from diffuco.inference.decoding import conditional_expectation

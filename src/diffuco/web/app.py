@@ -14,7 +14,9 @@ from starlette.exceptions import HTTPException
 
 from diffuco.foundation.errors import InputError
 from diffuco.foundation.version import __version__
-from diffuco.graphs.batch.by_size import rows_per_batch
+from diffuco.foundation.wording import as_utf8
+from diffuco.graphs.by_size import rows_per_batch
+from diffuco.graphs.datasets import available_cores
 from diffuco.web.events import DESCRIPTION, EventResponse, JobEvents, shown_states
 from diffuco.web.guards import BodyLimit, Envelope, KnownHosts
 from diffuco.web.limits import Limits, RefusalError, too_slow
@@ -26,12 +28,12 @@ from diffuco.web.messages import (
     GraphShown,
     Health,
     Models,
-    Refused,
     SolveRequest,
     refusals,
 )
 from diffuco.web.metrics import CONTENT_TYPE, Metrics
 from diffuco.web.queue import DeviceQueue, Job, Solved
+from diffuco.web.reference import as_page
 from diffuco.web.service import ReadGraph, Service, shown_graph
 
 CONTENT_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
@@ -51,6 +53,8 @@ def create_app(
         max_waiting=limits.max_waiting,
         max_rows=rows_per_batch(service.device),
         metrics=metrics,
+        # An exact solver has up to eight threads of its own.
+        num_threads=max(2, available_cores() // 4) if service.device.type == "cpu" else 1,
     )
 
     @asynccontextmanager
@@ -68,6 +72,7 @@ def create_app(
         redoc_url=None,
         openapi_url="/openapi.json",
     )
+    app.state.limits, app.state.queue = limits, queue
     app.add_middleware(BodyLimit, limits=limits)
     if hosts:
         app.add_middleware(KnownHosts, hosts=hosts)
@@ -76,6 +81,7 @@ def create_app(
     _add_pages(app)
     _add_operations(app, queue, metrics)
     _add_api(app, service, queue)
+    _add_reference(app)
     return app
 
 
@@ -97,7 +103,7 @@ def _add_api(app: FastAPI, service: Service, queue: DeviceQueue) -> None:
         """Read or generate a graph and return its nodes and edges, to look at before solving."""
         return JSONResponse(shown_graph(service.read_graph(body.graph)))
 
-    @app.post("/api/solve", response_model=Answer, responses=refusals(400, 408, 413, 422, 429), tags=["solving"])
+    @app.post("/api/solve", response_model=Answer, responses=refusals(400, 408, 413, 422, 429, 503), tags=["solving"])
     async def solve(body: SolveRequest, request: Request) -> Response:
         """Solve a graph. Waiting requests that differ only in their graphs are solved as one batch."""
         read, job = await anyio.to_thread.run_sync(_prepare, service, body)
@@ -116,7 +122,7 @@ def _add_api(app: FastAPI, service: Service, queue: DeviceQueue) -> None:
         response_class=StreamingResponse,
         responses={
             200: {"description": DESCRIPTION, "content": {"text/event-stream": {"schema": Event.model_json_schema()}}},
-            **refusals(400, 408, 413, 422, 429),
+            **refusals(400, 408, 413, 422, 429, 503),
         },
         tags=["solving"],
     )
@@ -171,6 +177,12 @@ def _add_pages(app: FastAPI) -> None:
             app.add_api_route(path, _serve(file.read_bytes(), kind), methods=["GET"], include_in_schema=False)
 
 
+def _add_reference(app: FastAPI) -> None:
+    """The API for people, from the same description that /openapi.json gives to programs."""
+    page = _serve(as_page(app.openapi()).encode(), "text/html")
+    app.add_api_route("/docs", page, methods=["GET"], include_in_schema=False)
+
+
 def _serve(content: bytes, kind: str) -> Callable[[], Response]:
     headers = {"Cache-Control": "no-cache"}
     return lambda: Response(content, media_type=kind, headers=headers)
@@ -192,7 +204,7 @@ def _add_refusals(app: FastAPI) -> None:
     """Every refusal has the same form: one line that says why."""
 
     def refuse(status: int, reason: str, headers: dict[str, str] | None = None) -> Response:
-        return JSONResponse(Refused(error=reason).model_dump(), status, headers)
+        return JSONResponse({"error": as_utf8(reason)}, status, headers)
 
     @app.exception_handler(RefusalError)
     async def on_refusal(request: Request, error: RefusalError) -> Response:

@@ -17,7 +17,7 @@ from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import Batch
 from diffuco.inference.streaming import streamed_step
 from diffuco.solution.result import Solution
-from diffuco.web.limits import too_slow
+from diffuco.web.limits import RefusalError, too_slow
 from diffuco.web.metrics import Metrics
 from diffuco.web.queue import DeviceQueue, Job, Solved
 
@@ -73,7 +73,7 @@ class JobEvents:
                     return
                 yield as_text("step", step)
             yield as_text("error", {"error": too_slow(max_seconds).reason})
-        except InputError as error:
+        except (InputError, RefusalError) as error:
             yield as_text("error", {"error": str(error)})
 
     def _on_step(self, batch: Batch, step: ReverseStep) -> None:

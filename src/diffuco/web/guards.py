@@ -1,6 +1,9 @@
-"""What every request passes first: limits on the size and speed of its body, safe headers, and a counter."""
+"""What every request passes first: limits on the size and speed of its body, safe headers, a counter and a log."""
 
 import asyncio
+import logging
+import secrets
+import time
 from collections.abc import Collection, MutableMapping
 from typing import Any
 
@@ -9,6 +12,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from diffuco.web.limits import Limits, RefusalError
 from diffuco.web.metrics import Metrics
+
+access = logging.getLogger("diffuco.web.access")
+"""A line for every request: id, client, method, path, status (0 if the client left), milliseconds."""
+failures = logging.getLogger("uvicorn.error")
+"""Tracebacks."""
+MAX_LOGGED = 200
+"""Longest path in a line."""
 
 HEADERS = [
     # The page needs nothing from other sites, so the browser must not load anything from them.
@@ -33,6 +43,7 @@ class BodyLimit:
             await self.app(scope, receive, send)
             return
         most, size, is_complete = self.limits.max_body_bytes, 0, False
+        ends = asyncio.get_running_loop().time() + self.limits.max_seconds
         declared = dict(scope["headers"]).get(b"content-length", b"0")
         too_large = RefusalError(413, f"the body is larger than {most} bytes; send a smaller graph")
 
@@ -43,7 +54,8 @@ class BodyLimit:
             if declared.isdigit() and int(declared) > most:
                 raise too_large
             try:
-                message = await asyncio.wait_for(receive(), self.limits.max_seconds)
+                async with asyncio.timeout_at(ends):
+                    message = await receive()
             except TimeoutError:
                 raise RefusalError(408, "the body did not arrive in time; send it without pauses") from None
             size += len(message.get("body", b""))
@@ -76,20 +88,38 @@ class KnownHosts:
 
 
 class Envelope:
-    """Adds the headers that keep browsers safe, and counts answers by address and status."""
+    """Adds the headers that keep browsers safe and an id, and counts and logs answers by address and status."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self.app, self.metrics = app, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Add the headers and count when the answer starts."""
+        """Add the headers and count when the answer starts; log when it ends."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        request_id, started, status = secrets.token_hex(8), time.perf_counter(), 0
 
         async def watched(message: MutableMapping[str, Any]) -> None:
+            nonlocal status
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", []), *HEADERS]
+                status = message["status"]
+                own = [*HEADERS, (b"x-request-id", request_id.encode())]
+                message["headers"] = [*message.get("headers", []), *own]
                 # Count known addresses only, or anybody could create new counters.
                 path = getattr(scope.get("route"), "path", "other")
-                self.metrics.requests.labels(path, str(message["status"])).inc()
+                self.metrics.requests.labels(path, str(status)).inc()
             await send(message)
 
-        await self.app(scope, receive, watched if scope["type"] == "http" else send)
+        try:
+            await self.app(scope, receive, watched)
+        except Exception:
+            failures.exception("request %s failed", request_id)
+            if status:
+                raise
+            reason = f"the server failed; its log says why, at the request {request_id}"
+            await JSONResponse({"error": reason}, 500)(scope, receive, watched)
+        finally:
+            path = scope.get("raw_path", b"")[:MAX_LOGGED].decode("ascii", "backslashreplace")
+            client, milliseconds = (scope.get("client") or ["-"])[0], 1000 * (time.perf_counter() - started)
+            access.info("%s %s %s %s %s %.0f ms", request_id, client, scope["method"], path, status, milliseconds)

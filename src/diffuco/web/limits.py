@@ -18,6 +18,10 @@ class Limits:
     max_body_bytes: int = 8 * 2**20
     max_seconds: float = 60.0
     """Most seconds from the arrival of a request to its answer; also the limit for its body to arrive."""
+    max_connections: int = 1_000
+    """Most open connections; further ones are closed at once."""
+    max_header_seconds: float = 20.0
+    """Most seconds that the headers of a request may take. Waiting for the next request counts too."""
 
 
 class RefusalError(Exception):
@@ -26,6 +30,11 @@ class RefusalError(Exception):
     def __init__(self, status: int, reason: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(reason)
         self.status, self.reason, self.headers = status, reason, headers or {}
+
+
+def stopping() -> RefusalError:
+    """The refusal of a server that is being stopped."""
+    return RefusalError(503, "the server is stopping; send the request again later", {"Retry-After": "10"})
 
 
 def too_slow(max_seconds: float) -> RefusalError:

@@ -10,8 +10,20 @@ MAX_SEED = 2**53 - 1
 """Largest whole number that JavaScript holds exactly."""
 
 NAMES = [problem.name for problem in all_problems()]
+
+
+def _whole(text: str) -> str:
+    """Refuse what JSON can write and Unicode does not have: half of a pair of surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"character {error.start} is half of a surrogate pair, which no text has") from None
+    return text
+
+
+Text = Annotated[str, AfterValidator(_whole)]
 ProblemName = Annotated[
-    str, Field(json_schema_extra={"enum": [*NAMES]}), AfterValidator(lambda name: str(get_problem(name)))
+    Text, Field(json_schema_extra={"enum": [*NAMES]}), AfterValidator(lambda name: str(get_problem(name)))
 ]
 Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
 Index = Annotated[int, Field(ge=0, le=2**31 - 2)]
@@ -28,7 +40,7 @@ class GraphText(Message):
     """The content of a graph file."""
 
     kind: Literal["text"]
-    text: str = Field(examples=["p edge 3 2\ne 1 2\ne 2 3\n"])
+    text: Text = Field(examples=["p edge 3 2\ne 1 2\ne 2 3\n"])
     name: str = Field(
         "graph.txt",
         max_length=200,
@@ -157,6 +169,7 @@ class Answer(Message):
     violations: int
     optimal: bool = Field(description="Whether it is proven optimal; a sample never is.")
     bound: float | None = Field(description="No solution is better than this; null if nothing is known.")
+    gap: float | None = Field(description="By what share of the objective a solution could still be better.")
     solution: list[int | str] = Field(description="Labels of the chosen nodes; for a cut, one of its sides.")
     energies: list[float] = Field(description="Energy H of every sample after decoding and refinement.")
     objectives: list[float]
@@ -232,5 +245,6 @@ def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
         413: "The body is too large.",
         422: "The graph or an option cannot be used.",
         429: "Too many requests are waiting; `Retry-After` says after how many seconds to try again.",
+        503: "The server is being stopped.",
     }
     return {status: {"model": Refused, "description": reasons[status]} for status in statuses}

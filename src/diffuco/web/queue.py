@@ -1,7 +1,8 @@
-"""One thread works for the device. Waiting requests with the same options are solved as one batch.
+"""Threads work for the device. Waiting requests for samples with the same options are solved as one batch.
 
 Batches form by themselves: requests that arrive while the device is busy wait and are taken together when it is free.
-A request that finds the device free starts at once.
+A request that finds the device free starts at once. On a CPU, only one thread draws samples at a time, because more
+would wait for each other. Proofs and searches of single graphs run beside it, several at a time.
 """
 
 import math
@@ -23,8 +24,11 @@ from diffuco.methods import Method, ModelMethod
 from diffuco.problems import Problem
 from diffuco.solution.result import Solution
 from diffuco.solving.entry import solve
-from diffuco.web.limits import RefusalError
+from diffuco.web.limits import RefusalError, stopping
 from diffuco.web.metrics import Metrics
+
+CLOSING_S = 1.0
+"""Seconds that each thread has to end when the server stops."""
 
 
 @dataclass(frozen=True)
@@ -75,34 +79,45 @@ class _AbandonedError(Exception):
 
 
 class DeviceQueue:
-    """The jobs that wait for a device, and the thread that solves them, oldest first."""
+    """The jobs that wait for a device, and the threads that solve them, oldest first."""
 
-    def __init__(self, device: torch.device, *, max_waiting: int, max_rows: int, metrics: Metrics) -> None:
+    def __init__(
+        self, device: torch.device, *, max_waiting: int, max_rows: int, metrics: Metrics, num_threads: int = 1
+    ) -> None:
         self.device, self.max_waiting, self.max_rows, self.metrics = device, max_waiting, max_rows, metrics
         self.waiting: list[Job] = []
         self.running: list[Job] = []
         self.seconds_per_job = 0.1
         self._changed = threading.Condition()
         self._is_closed = False
-        self._thread = threading.Thread(target=self._work, name="diffuco-device", daemon=True)
+        self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(num_threads)]
 
     def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
+        """Start the threads."""
+        for thread in self._threads:
+            thread.start()
 
-    def close(self) -> None:
-        """Stop after the current step; waiting jobs are dropped."""
+    def refuse_all(self) -> None:
+        """Tell whoever waits that the server stops, and take no more."""
         with self._changed:
             self._is_closed = True
             for job in (*self.waiting, *self.running):
                 job.is_abandoned = True
+                _settle(job, error=stopping())
             self.waiting.clear()
             self._changed.notify_all()
-        self._thread.join()
+
+    def close(self) -> None:
+        """Stop after the current step. A solve that has no steps is left to end with the process."""
+        self.refuse_all()
+        for thread in self._threads:
+            thread.join(CLOSING_S)
 
     def submit(self, job: Job) -> int:
         """Add a job to the queue; returns how many are ahead of it."""
         with self._changed:
+            if self._is_closed:
+                raise stopping()
             if len(self.waiting) >= self.max_waiting:
                 seconds = max(1, math.ceil(self.seconds_per_job * len(self.waiting)))
                 reason = f"{counted(len(self.waiting), 'request')} already waiting; try again in {seconds} s"
@@ -131,30 +146,41 @@ class DeviceQueue:
                 solutions = []
             except Exception as error:
                 for job in jobs:
-                    job.result.set_exception(error)
+                    _settle(job, error=error)
                 solutions = []
             seconds = time.monotonic() - started
             self._record(jobs, seconds, len(solutions))
             for job, solution in zip(jobs, solutions, strict=False):
-                job.result.set_result(Solved(solution, len(jobs), started - job.arrived))
+                _settle(job, Solved(solution, len(jobs), started - job.arrived))
+            with self._changed:
+                self.running = [job for job in self.running if job not in jobs]
+                self._changed.notify_all()
 
     def _take(self) -> list[Job]:
         """Wait for jobs and take the oldest with those that can be solved together with it; none once closed."""
         with self._changed:
-            self.running = []
-            self._changed.wait_for(lambda: self.waiting or self._is_closed)
-            if self._is_closed:
+            self._changed.wait_for(lambda: self._next() or self._is_closed)
+            first = self._next()
+            if self._is_closed or first is None:
                 return []
-            first = self.waiting[0]
             jobs = [first]
-            if not first.is_alone:
+            if self._is_batched(first) and not first.is_alone:
                 like_it = [job for job in self.waiting[1:] if job.options == first.options and not job.is_alone]
                 jobs += _that_fit(first, like_it, self.max_rows)
             taken = set(map(id, jobs))
             self.waiting = [job for job in self.waiting if id(job) not in taken]
-            self.running = jobs
+            self.running += jobs
             self.metrics.waiting.set(len(self.waiting))
             return jobs
+
+    def _next(self) -> Job | None:
+        """The oldest job that may start now."""
+        is_sampling = any(self._is_batched(job) for job in self.running)
+        return next((job for job in self.waiting if not (is_sampling and self._is_batched(job))), None)
+
+    def _is_batched(self, job: Job) -> bool:
+        """Whether a job gains from a batch: samples do, and on a GPU everything."""
+        return isinstance(job.options.method, ModelMethod) or self.device.type != "cpu"
 
     def _solve(self, jobs: list[Job]) -> list[Solution]:
         first = jobs[0]
@@ -186,6 +212,16 @@ class DeviceQueue:
             self.metrics.waiting_seconds.observe(max(0.0, time.monotonic() - seconds - job.arrived))
         if num_solved:
             self.seconds_per_job += 0.2 * (seconds / num_solved - self.seconds_per_job)
+
+
+def _settle(job: Job, solved: Solved | None = None, *, error: Exception | None = None) -> None:
+    """End a job, unless it was refused before."""
+    if job.result.done():
+        return
+    if solved is None:
+        job.result.set_exception(error)
+    else:
+        job.result.set_result(solved)
 
 
 def _that_fit(first: Job, others: list[Job], max_rows: int) -> list[Job]:

@@ -3,7 +3,7 @@
 import re
 import warnings
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -130,14 +130,15 @@ def build_graph(
         graph = Graph.from_edges(
             rows.pairs,
             num_nodes,
-            edge_weights=unless_all_one(rows.weights),
+            edge_weights=rows.weights,
             node_weights=node_weights,
             labels=labels,
             name=source.name if name is None else name,
         )
     for warning in caught:
         warn(source, str(warning.message))
-    return graph
+    # Only now: a weight may have gone with its self-loop.
+    return replace(graph, edge_weights=unless_all_one(graph.edge_weights))
 
 
 def warn(source: Source, message: str) -> None:

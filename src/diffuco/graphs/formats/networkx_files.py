@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diffuco.foundation.errors import InputError
+from diffuco.foundation.extras import install_hint
 from diffuco.graphs.formats.base import EdgeRows, Format, as_integers, attribute_weights, build_graph
 from diffuco.graphs.formats.source import Source
 from diffuco.graphs.formats.xml_stream import parse_xml
@@ -30,7 +31,7 @@ def import_networkx() -> Any:
     try:
         import networkx
     except ImportError as error:
-        raise InputError("networkx is not installed; run pip install '.[networkx]' in a clone of diffuco") from error
+        raise InputError(f"networkx is not installed; run {install_hint('networkx')}") from error
     return networkx
 
 

@@ -132,8 +132,15 @@ async function readFile(file) {
     $("format").value = "";
     await loadGraph(state.file);
   } catch (error) {
+    forgetGraph();
     say(error instanceof TypeError ? new Error(`${file.name}: the file cannot be unpacked`) : error, "graph-message");
   }
+}
+
+function readPasted() {
+  state.file = { kind: "text", name: "pasted.txt", text: $("pasted").value };
+  $("format").value = "";
+  return loadGraph(state.file);
 }
 
 /** Let the format be chosen where the name of a file does not tell it: it told the wrong one, or a .txt, which may be in any. */
@@ -172,12 +179,28 @@ async function loadGraph(source) {
     if (source.kind === "text") $("graph").scrollIntoView({ block: "nearest" }); // on a phone the picture is not beside the file
   } catch (error) {
     if (request !== graphRequest) return;
+    forgetGraph();
     say(error, "graph-message");
     offerFormats(source, false);
   } finally {
     if (request === graphRequest) busy();
   }
 }
+
+/** After an error, neither the graph before nor its answer may look as if they were asked for. */
+function forgetGraph() {
+  layoutWorker?.terminate();
+  layoutId++;
+  Object.assign(state, { graph: null, positions: null, source: null });
+  view.clear();
+  forgetSolve();
+  $("about-graph").replaceChildren();
+  $("graph").setAttribute("aria-label", "No graph");
+  $("solve").disabled = $("play").disabled = true;
+}
+
+/** Where the nodes are, for tests. */
+export const positions = () => state.positions;
 
 function layOut() {
   layoutWorker?.terminate();
@@ -206,28 +229,46 @@ async function solve() {
   const control = new AbortController();
   state.solving = control;
   $("solve").textContent = "Stop";
-  busy("waiting for the first step");
+  const method = $("method").value;
+  busy(method ? "solving" : "waiting for the first step");
+  const common = { problem: state.problem, graph: state.source, seed: number("seed") };
   const body = {
-    problem: state.problem,
-    graph: state.source,
+    ...common,
     model: $("model").value || null,
     samples: number("samples"),
     step_factor: number("factor"),
-    seed: number("seed"),
     refine: $("refine").checked ? null : 0,
   };
   try {
-    await postForEvents("api/solve/stream", body, (kind, content) => take(kind, content, control), control.signal);
+    if (method) takeAtOnce(await post("api/solve", { ...common, method }, control.signal), control);
+    else await postForEvents("api/solve/stream", body, (kind, content) => take(kind, content, control), control.signal);
     if (state.solving === control && !state.answer) throw new Error("the stream ended before the answer");
   } catch (error) {
     if (state.solving === control && error.name !== "AbortError") say(error);
   } finally {
     if (state.solving === control) {
       state.solving = null;
-      $("solve").textContent = "Solve and watch";
+      nameSolve();
       busy();
     }
   }
+}
+
+/** The answer of a method that has no steps to watch. */
+function takeAtOnce(answer, control) {
+  if (state.solving !== control) return;
+  const { labels, numNodes } = state.graph;
+  const chosen = new Set(answer.solution);
+  const bytes = new Uint8Array(Math.ceil(numNodes / 8));
+  for (let i = 0; i < numNodes; i++) if (chosen.has(labels ? labels[i] : i)) bytes[i >> 3] |= 128 >> (i & 7);
+  state.answer = { ...answer, states: [""], chosen: "" };
+  state.decoded = { states: [bytes], energies: [Math.min(...answer.energies)] };
+  showFrame(1);
+}
+
+function nameSolve() {
+  $("solve").textContent = $("method").value ? "Solve" : "Solve and watch";
+  for (const one of document.querySelectorAll("[data-model]")) one.hidden = Boolean($("method").value);
 }
 
 function take(kind, content, control) {
@@ -262,7 +303,7 @@ function take(kind, content, control) {
 function forgetSolve() {
   state.solving?.abort();
   state.solving = null;
-  $("solve").textContent = "Solve and watch";
+  nameSolve();
   play(false);
   say("");
   Object.assign(state, { frames: [], decoded: null, answer: null, numSteps: 0, frame: 0, selected: 0 });
@@ -311,7 +352,7 @@ function showFrame(index) {
   state.frame = Math.max(0, Math.min(index, lastFrame()));
   const isDecoded = state.frame > state.numSteps;
   $("scrub").value = state.frame;
-  $("step").textContent = isDecoded ? "decoded" : state.frame === 0 ? "noise" : `step ${state.frame} of ${state.numSteps}`;
+  $("step").textContent = isDecoded ? (state.numSteps ? "decoded" : "solved") : state.frame === 0 ? "noise" : `step ${state.frame} of ${state.numSteps}`;
   $("scrub").setAttribute("aria-valuetext", $("step").textContent);
   if (isDecoded && !document.documentElement.dataset.answer) {
     state.selected = bestSample();
@@ -378,7 +419,7 @@ function drawThumbs() {
 
 function drawEnergies() {
   const { frames, numSteps, decoded, frame, selected } = state;
-  drawChart($("chart"), { frames, numSteps, decoded, frame, selected });
+  drawChart($("chart"), { frames, numSteps, decoded: frames.length ? decoded : null, frame, selected }); // no steps, no chart
 }
 
 // --- the answer ------------------------------------------------------------------------------------------------------
@@ -395,11 +436,20 @@ function showAnswer() {
   verdict.id = "feasible";
   verdict.className = answer.feasible ? "verdict good" : "verdict bad";
   verdict.textContent = answer.feasible ? "feasible, checked independently" : `${counted(answer.violations, "constraint")} broken`;
+  const proof = document.createElement("p");
+  proof.id = "proof";
+  proof.className = answer.optimal ? "verdict good" : "hint";
+  if (answer.optimal) proof.textContent = "proven optimal";
+  else if (answer.bound !== null) {
+    const gap = answer.gap === null ? "" : `, at most ${plain(100 * answer.gap)} % better`;
+    proof.textContent = `nothing is better than ${plain(answer.bound)}${gap}`;
+  }
 
   const mean = answer.objectives.reduce((sum, one) => sum + one, 0) / answer.objectives.length;
   const bars = document.createElement("dl");
   bars.className = "bars";
-  const rows = [["diffuco", answer.objective, "ours"], ["mean sample", mean, ""], ["greedy", answer.greedy.objective, ""]];
+  const samples = answer.objectives.length > 1 && state.numSteps ? [["mean sample", mean, ""]] : [];
+  const rows = [["diffuco", answer.objective, "ours"], ...samples, ["greedy", answer.greedy.objective, ""]];
   const most = Math.max(...rows.map(([, one]) => Math.abs(one)), 1e-9);
   for (const [name, one, kind] of rows) {
     const bar = Object.assign(document.createElement("meter"), { min: 0, max: most, value: Math.abs(one), className: kind });
@@ -408,7 +458,7 @@ function showAnswer() {
     cell.append(bar, Object.assign(document.createElement("b"), { textContent: plain(Number(one.toFixed(2))) }));
     bars.append(Object.assign(document.createElement("dt"), { textContent: name }), cell);
   }
-  const words = { better: "better than greedy", equal: "as good as greedy", worse: "not as good as greedy" };
+  const words = { better: "better than greedy", equal: "as good as greedy", worse: "not as good as greedy: this model does not suit the graph" };
   const comparison = document.createElement("p");
   comparison.id = "comparison";
   comparison.className = `tag ${answer.greedy.comparison}`;
@@ -417,7 +467,8 @@ function showAnswer() {
   const seconds = Object.values(answer.seconds).reduce((sum, one) => sum + one, 0);
   const facts = document.createElement("p");
   facts.className = "hint";
-  facts.textContent = `found by ${answer.found_by}, ${counted(answer.objectives.length, "sample")}, ${seconds.toFixed(1)} s`;
+  const drawn = state.numSteps ? `, ${counted(answer.objectives.length, "sample")}` : "";
+  facts.textContent = `found by ${answer.found_by}${drawn}, ${seconds.toFixed(1)} s`;
 
   const actions = document.createElement("p");
   actions.className = "actions";
@@ -430,7 +481,8 @@ function showAnswer() {
       event.target.textContent = "Copied";
     }),
   );
-  $("answer").replaceChildren(value, verdict, comparison, bars, facts, actions);
+  if (answer.greedy.comparison === "worse" && !state.numSteps) comparison.textContent = "not as good as greedy";
+  $("answer").replaceChildren(value, verdict, proof, comparison, bars, facts, actions);
   document.documentElement.dataset.answer = answer.objective; // tests wait for this
 }
 
@@ -491,6 +543,8 @@ function showTip(node, x, y) {
 function listen() {
   $("solve").addEventListener("click", solve);
   $("draw").addEventListener("click", drawGraph);
+  $("use-pasted").addEventListener("click", readPasted);
+  $("method").addEventListener("change", forgetSolve);
   $("generator").addEventListener("change", () => {
     state.isGeneratorChosen = true;
     chooseGenerator();

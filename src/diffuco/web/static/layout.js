@@ -6,13 +6,16 @@ const REPULSION = 34;
 const SPRING = 26;
 const PULL = 0.035;
 const FRICTION = 0.62;
+const SMALL = 60; // most nodes that start on a circle
 
 onmessage = ({ data: { id, numNodes, edges } }) => {
   const x = new Float64Array(numNodes), y = new Float64Array(numNodes);
   const vx = new Float64Array(numNodes), vy = new Float64Array(numNodes);
+  const order = numNodes <= SMALL ? walk(numNodes, edges) : null;
   for (let i = 0; i < numNodes; i++) {
-    // A sunflower: even, without two nodes at one place.
-    const radius = 11 * Math.sqrt(i + 0.5), angle = i * 2.399963229728653;
+    // A sunflower: even, without two nodes at one place. Few nodes lie on a circle, so that a cycle stays one.
+    const radius = order ? 5 * numNodes + 10 : 11 * Math.sqrt(i + 0.5);
+    const angle = order ? (2 * Math.PI * order[i]) / numNodes : i * 2.399963229728653;
     x[i] = radius * Math.cos(angle);
     y[i] = radius * Math.sin(angle);
   }
@@ -43,6 +46,27 @@ onmessage = ({ data: { id, numNodes, edges } }) => {
   }
   if (numNodes === 0) postMessage({ id, positions: new Float32Array(0), isFinal: true });
 };
+
+/** The place of every node on a walk that goes from neighbour to neighbour where it can. */
+function walk(numNodes, edges) {
+  const neighbours = Array.from({ length: numNodes }, () => []);
+  for (let e = 0; e < edges.length; e += 2) {
+    neighbours[edges[e]].push(edges[e + 1]);
+    neighbours[edges[e + 1]].push(edges[e]);
+  }
+  const place = new Int32Array(numNodes).fill(-1);
+  let next = 0;
+  for (let first = 0; first < numNodes; first++) {
+    const stack = [first];
+    while (stack.length) {
+      const node = stack.pop();
+      if (place[node] >= 0) continue;
+      place[node] = next++;
+      stack.push(...neighbours[node]);
+    }
+  }
+  return place;
+}
 
 function pullAlongEdges(edges, degree, x, y, vx, vy, heat) {
   for (let e = 0; e < edges.length; e += 2) {

@@ -4,6 +4,8 @@ import { pointedOut } from "./problems.js";
 
 const LEVELS = 8; // shades between off and on
 const EDGES_WHILE_MOVING = 12000;
+const LABELLED_NODES = 40; // most nodes of a graph whose names fit beside them
+const LABEL_LENGTH = 16;
 
 export class GraphView {
   constructor(canvas, onHover) {
@@ -37,6 +39,11 @@ export class GraphView {
     this.hasStates = false;
     this.marks = { good: [], wrong: [], lonely: [] };
     this.user = { scale: 1, x: 0, y: 0 };
+    this.redraw(true);
+  }
+
+  clear() {
+    Object.assign(this, { graph: null, positions: null, screen: null });
     this.redraw(true);
   }
 
@@ -208,6 +215,20 @@ export class GraphView {
       context.arc(screen[2 * i], screen[2 * i + 1], radius * 1.5, 0, 2 * Math.PI);
     }
     context.stroke();
+    if (this.graph.numNodes <= LABELLED_NODES) this.drawLabels();
+  }
+
+  /** The names of the nodes, above them. */
+  drawLabels() {
+    const { context, screen, radius, graph } = this;
+    context.fillStyle = this.colours.ink;
+    context.font = "12px ui-sans-serif, system-ui, sans-serif";
+    context.textAlign = "center";
+    for (let i = 0; i < graph.numNodes; i++) {
+      const label = String(graph.labels ? graph.labels[i] : i);
+      const text = label.length > LABEL_LENGTH ? `${label.slice(0, LABEL_LENGTH - 1)}…` : label;
+      context.fillText(text, screen[2 * i], screen[2 * i + 1] - radius * 1.3 - 4);
+    }
   }
 
   /** The picture with its background, as a PNG. */

@@ -1,11 +1,12 @@
 """Grouping of graphs that are solved together, and their results in the order in which the graphs were given."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
-
-import torch
+from typing import TYPE_CHECKING, TypeVar
 
 from diffuco.graphs.graph import Graph
+
+if TYPE_CHECKING:
+    import torch
 
 Result = TypeVar("Result")
 
@@ -13,7 +14,7 @@ ROWS_PER_BATCH = {"cpu": 2**13, "cuda": 2**20}
 """Nodes times samples solved together: few enough for a CPU's cache, or enough to keep a GPU busy."""
 
 
-def rows_per_batch(device: torch.device) -> int:
+def rows_per_batch(device: "torch.device") -> int:
     """Best number of nodes times samples to solve together on a device."""
     return ROWS_PER_BATCH.get(device.type, ROWS_PER_BATCH["cuda"])
 
