@@ -1,5 +1,7 @@
 """The contest of searches on one large graph: who goes on, what is kept, and what runs beside it."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -103,7 +105,7 @@ def test_a_proof_beside_the_contest_counts(monkeypatch):
 
 def test_large_graphs_on_a_gpu_are_contested():
     large = ba_graph(automatic.LARGE_NODES, 2, np.random.default_rng(0))
-    gpu, cpu = torch.device("cuda"), torch.device("cpu")
+    gpu, cpu = (SimpleNamespace(device=torch.device(name)) for name in ("cuda", "cpu"))
     assert automatic.is_contested(MDS, large, gpu)
     assert not automatic.is_contested(MDS, large, cpu)
     assert not automatic.is_contested(MDS, GRAPH, gpu)

@@ -86,7 +86,7 @@ class Automatic(Method):
         def parts() -> Iterator[tuple[Sequence[int], list[Solution]]]:
             tried: dict[int, Solution | None] = {}
             spent_s: dict[int, float] = {}
-            large = [position for position, graph in enumerate(graphs) if is_contested(problem, graph, settings.device)]
+            large = [position for position, graph in enumerate(graphs) if is_contested(problem, graph, settings)]
             for position in large:
                 yield [position], [contested(problem, graphs[position], settings)]
                 settings.tell(1)
@@ -183,9 +183,9 @@ def better(found: Solution, tried: Solution | None) -> Solution:
     )
 
 
-def is_contested(problem: Problem, graph: Graph, device: "torch.device") -> bool:
-    """Whether a graph decides itself what searches it."""
-    is_large = device.type != "cpu" and graph.num_nodes >= LARGE_NODES
+def is_contested(problem: Problem, graph: Graph, settings: Settings) -> bool:
+    """Whether samples and random states compete on a graph."""
+    is_large = graph.num_nodes >= LARGE_NODES and settings.device.type != "cpu"
     return is_large and not counts_cliques(problem, graph) and bool(full_models(problem, graph))
 
 

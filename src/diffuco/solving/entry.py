@@ -12,7 +12,6 @@ from diffuco.methods import Method, Settings, check_method, get_method
 from diffuco.problems import Problem, States, check_weights, get_problem, graph_for
 from diffuco.solution.result import Solution
 from diffuco.solution.verification import states_of
-from diffuco.solving.several import several
 
 if TYPE_CHECKING:
     import torch
@@ -82,6 +81,8 @@ def solve(
         found = [improved(solution, own, chosen, seed=seed, device=settings.device) for solution, own in pairs]
     if solutions is None:
         return found if many else found[0]
+    from diffuco.solving.several import several
+
     lists = [several(solution, solutions, Settings(seed, device, time_limit_s)) for solution in found]
     return lists if many else lists[0]
 
