@@ -238,10 +238,12 @@ def _choose(problem: str | Problem, cards: list[dict[str, Any]], graphs: Sequenc
     if yours is None or not all("graphs" in card for card in cards):
         card = min(cards, key=_size)
         return Choice(card["name"], "the model for the smallest graphs", is_alike=False)
-    card = min(cards, key=lambda card: _distance(card, yours))
-    # If the network does not see the weights, it samples another problem.
-    sees_all = all(_sees_weights(card, problem, graph) for graph in with_edges)
-    is_alike = _distance(card, yours)[0] < math.log(LIKE_FACTOR) and sees_all
+
+    def is_blind(card: dict[str, Any]) -> bool:  # a network that does not see the weights samples another problem
+        return not all(_sees_weights(card, problem, graph) for graph in with_edges)
+
+    card = min(cards, key=lambda card: (is_blind(card), _distance(card, yours)))
+    is_alike = _distance(card, yours)[0] < math.log(LIKE_FACTOR) and not is_blind(card)
     reason = f"the closest of the {len(cards)} default models to graphs like this ({yours})"
     return Choice(card["name"], reason if len(cards) > 1 else f"the default for {problem}", is_alike)
 

@@ -164,6 +164,11 @@ def max_cut_sparse() -> TrainConfig:
     return replace(mis_sparse(), problem="max-cut")
 
 
+def max_cut_sparse_weighted() -> TrainConfig:
+    """Maximum cut on sparse graphs with edge weights of both signs: minutes on one GPU."""
+    return replace(max_cut_sparse(), dataset="sparse-weighted", weighted=True, anneal_epochs=80)
+
+
 def max_cut_sparse_12() -> TrainConfig:
     """Maximum cut on sparse graphs with twice the steps, grown from the shipped model: minutes on one GPU."""
     return grown("max-cut-sparse", max_cut_sparse(), anneal_epochs=52)
@@ -378,6 +383,7 @@ RECIPES: dict[str, Callable[[], TrainConfig]] = {
         *(mis_rb_small_16, max_cut_ba_small_12, mds_ba_small_12),
         *(mis_rb_large_16, mis_rb_large_32, max_clique_rb_small_32, max_cut_ba_small_24, mds_ba_small_24),
         *(mis_sparse, max_cut_sparse, mds_sparse, mis_sparse_12, max_cut_sparse_12, mds_sparse_12),
+        max_cut_sparse_weighted,
         *(mis_tiny, mvc_tiny, max_clique_tiny, max_cut_tiny, mds_tiny, qubo_tiny),
         *(mis_rb_small_paper, mis_rb_large_paper, max_clique_rb_small_paper, mvc_rb_200_paper),
         *(max_cut_ba_small_paper, max_cut_ba_large_paper, mds_ba_small_paper, mds_ba_large_paper),
