@@ -172,7 +172,7 @@ def test_refusals(monkeypatch):
     with pytest.raises(InputError, match="pairs without an edge"):
         solve_exact("max-clique", Graph.from_edges([], 3000))
     monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
-    with pytest.raises(InputError, match=r"pip install 'diffuco\[exact\]'"):
+    with pytest.raises(InputError, match=r"pip install 'ortools>=9\.10'"):
         solve_exact("mis", GRAPHS["integers"])
 
 
