@@ -29,6 +29,12 @@ def test_networkx_graph_is_solved_under_its_own_labels(run_example):
     assert re.fullmatch(r"[67] of 15 families: \w+(, \w+)*\n", run_example("examples/solve_networkx.py"))
 
 
+def test_large_graph_is_cut_with_a_progress_bar(run_example):
+    first, last = run_example("examples/large_graph.py", "--nodes", 2000, "--seconds", 0.5).splitlines()
+    assert first == "Graph(num_nodes=2000, num_edges=7984)"
+    assert 5900 < int(re.match(r"(\d+) edges cut, found by \w+", last)[1]) < 6100
+
+
 def test_reverse_diffusion_is_streamed(run_example):
     *steps, last = run_example("examples/stream_reverse_diffusion.py").splitlines()
     energies = [float(re.search(r"mean energy +(-?[\d.]+)", line)[1]) for line in steps]

@@ -15,6 +15,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, NamedTuple
 
 from diffuco.foundation.errors import InputError
+from diffuco.foundation.progress import in_units
 from diffuco.graphs.by_size import in_order
 from diffuco.graphs.graph import Graph
 from diffuco.methods.base import Deadline, Method, Settings
@@ -25,7 +26,7 @@ from diffuco.methods.exact import ExactMethod
 from diffuco.methods.highs import Highs
 from diffuco.methods.numvc import NuMvc
 from diffuco.pretrained import choose_models, full_models, has_model
-from diffuco.problems import MaximumClique, MaximumCut, MinimumDominatingSet, Problem
+from diffuco.problems import MaximumClique, MaximumCut, MinimumDominatingSet, Problem, weight_unit
 from diffuco.solution.result import Solution
 
 if TYPE_CHECKING:
@@ -203,7 +204,8 @@ def contested(problem: Problem, graph: Graph, settings: Settings) -> Solution:
         solution = proof.result() if proof.done() else None
         return solution if solution and solution.optimal else None
 
-    found = contest(problem, graph, settings, lambda: proven() is not None)
+    with in_units(weight_unit(problem, graph)):
+        found = contest(problem, graph, settings, lambda: proven() is not None)
     tried = proof.result() if limit_s is None or proof.done() else None
     return proven() or better(found, tried)
 

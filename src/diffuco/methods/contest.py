@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from diffuco.foundation.progress import report
 from diffuco.graphs.batch import Batch
 from diffuco.graphs.graph import Graph
 from diffuco.inference.answers import unit_batch
@@ -69,6 +70,7 @@ def best_model(
     tried: list[tuple[float, AnnealedSamples]] = []
     for name in full_models(problem, graph):
         if not tried or limit_s is None or clock.elapsed_s < SHARE_FOR_MODELS * limit_s:
+            report(f"trying {name}")
             model = AnnealedSamples(solver_with(problem, name, settings.device), "")
             tried.append((float(problem.energy(batch, model.one_pass(problem, batch, seeds)).min()), model))
             if len(tried) == 1:

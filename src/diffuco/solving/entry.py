@@ -1,11 +1,13 @@
 """`diffuco.solve`: graphs of any kind and a problem in, solutions out. Every other way to solve calls it."""
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from diffuco.foundation.devices import check_device, now
 from diffuco.foundation.errors import InputError
+from diffuco.foundation.progress import Follower, following
 from diffuco.graphs.graph import Graph
 from diffuco.graphs.pairs import is_edge_list
 from diffuco.methods import Method, Settings, check_method, get_method
@@ -38,6 +40,7 @@ def solve(
     seed: int = 0,
     device: str = "auto",
     on_solved: Callable[[int], None] | None = None,
+    on_progress: Follower | None = None,
 ) -> Any:
     """Solve one graph or a list of graphs; returns a `Solution` or a list of them.
 
@@ -49,9 +52,9 @@ def solve(
     Any option of models (`model`, and `samples` to `refine`; see `SampleOptions`) draws samples of a model instead,
     which is the method `diffuco`. `time_limit_s` is per graph. `start` is a solution of your own (labels, a mask, a
     file or a `Solution`; for several graphs a list of them). Annealing and `rounds` of a model continue from it; the
-    answer is never worse.
-    With `solutions`, each graph gets a list of up to that many distinct feasible solutions, best first: those that the
-    method found, and annealing adds to them.
+    answer is never worse. With `solutions`, each graph gets a list of up to that many distinct feasible solutions, best
+    first: those that the method found, and annealing adds to them. `on_solved` is told how many more graphs are solved,
+    `on_progress` what a search is doing, how far it is and the best objective so far.
 
     >>> import numpy as np
     >>> five_cycle = np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]])
@@ -75,7 +78,8 @@ def solve(
     check_weights(known, graphs)
     starts = None if start is None else starting_states(start if many else [start], graphs)
     settings = Settings(seed, device, time_limit_s, on_solved)
-    found = chosen.solve(known, graphs, settings)
+    with following(on_progress) if on_progress else nullcontext():
+        found = chosen.solve(known, graphs, settings)
     if starts is not None:
         pairs = zip(found, starts, strict=True)
         found = [improved(solution, own, chosen, seed=seed, device=settings.device) for solution, own in pairs]
