@@ -66,6 +66,13 @@ def test_half_of_the_chains_start_from_coin_flips_at_the_full_temperature(given,
     assert (solution.found_by, solution.reason) == ("anneal", "ahead of mds-sparse-12 on this graph")
 
 
+def test_without_memory_for_samples_it_anneals(monkeypatch):
+    monkeypatch.setattr("diffuco.methods.contest.fits", lambda need, device: False)
+    solution = contest(MDS, GRAPH, Settings())
+    assert (solution.found_by, solution.feasible) == ("anneal", True)
+    assert solution.reason == "the memory is too small for samples of a model"
+
+
 def test_a_settled_contest_does_not_anneal(given, monkeypatch):
     monkeypatch.setattr("diffuco.methods.anneal.anneal", None)
     assert contest(MDS, GRAPH, Settings(time_limit_s=1.0), lambda: True).objective == BEST.objective

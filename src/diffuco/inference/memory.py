@@ -80,14 +80,16 @@ def free_bytes(device: torch.device) -> int:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
+def fits(need: Requirement, device: torch.device) -> bool:
+    """Whether there is memory for a graph."""
+    return not need.is_large or need.num_bytes <= USABLE_SHARE * free_bytes(device)
+
+
 def check_fits(graph: Graph, need: Requirement, device: torch.device) -> None:
     """Refuse a graph that would exhaust the memory before any work is done."""
-    if not need.is_large:
-        return
-    free = free_bytes(device)
-    if need.num_bytes > USABLE_SHARE * free:
+    if not fits(need, device):
         raise InputError(
             f"{graph.name or 'graph'}: {graph.num_nodes} nodes and {graph.num_edges} edges need about "
-            f"{need.num_bytes / 2**30:.1f} GiB, {free / 2**30:.1f} are free on {device}; "
+            f"{need.num_bytes / 2**30:.1f} GiB, {free_bytes(device) / 2**30:.1f} are free on {device}; "
             "lower --samples, use a smaller model or a larger machine"
         )

@@ -8,6 +8,7 @@ Legend: N rows, S states.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -17,6 +18,7 @@ from diffuco.foundation.progress import report
 from diffuco.graphs.batch import Batch
 from diffuco.graphs.graph import Graph
 from diffuco.inference.answers import unit_batch
+from diffuco.inference.memory import fits
 from diffuco.inference.refinement import schedule_for, schedule_for_samples
 from diffuco.methods.anneal import FlipAnnealing, anneal_once, anneal_until, flip_coins, num_chains
 from diffuco.methods.annealer import decoded
@@ -38,6 +40,9 @@ def contest(
     generator = torch.Generator(settings.device).manual_seed(settings.seed)
     seeds = np.random.default_rng(settings.seed)
     model, clock = best_model(problem, graph, batch, seeds, settings)
+    if model is None:
+        (solution,) = FlipAnnealing().solve(problem, [graph], settings)
+        return replace(solution, reason="the memory is too small for samples of a model")
     chains = max(2, num_chains(problem, batch, clock))
     samples = model.draw(problem, batch, chains // 2, clock, seeds)
     schedule = schedule_for(problem, batch.largest)
@@ -63,8 +68,8 @@ def contest(
 
 def best_model(
     problem: Problem, graph: Graph, batch: Batch, seeds: np.random.Generator, settings: Settings
-) -> tuple[AnnealedSamples, Deadline]:
-    """The model with the best sample of one pass, and the clock that runs since the first pass."""
+) -> tuple[AnnealedSamples | None, Deadline]:
+    """The model with the best sample of one pass, None if none fits, and the clock that runs since the first pass."""
     limit_s = settings.time_limit_s
     clock = Deadline.after(limit_s)
     tried: list[tuple[float, AnnealedSamples]] = []
@@ -72,7 +77,9 @@ def best_model(
         if not tried or limit_s is None or clock.elapsed_s < SHARE_FOR_MODELS * limit_s:
             report(f"trying {name}")
             model = AnnealedSamples(solver_with(problem, name, settings.device), "")
+            if not fits(model.solver.requirement(graph, samples=1), settings.device):
+                continue
             tried.append((float(problem.energy(batch, model.one_pass(problem, batch, seeds)).min()), model))
             if len(tried) == 1:
                 clock = Deadline.after(limit_s)  # compiling, which the first pass may have begun with, is no search
-    return min(tried, key=lambda some: some[0])[1], clock
+    return min(tried, key=lambda some: some[0], default=(0.0, None))[1], clock
