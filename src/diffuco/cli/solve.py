@@ -1,5 +1,6 @@
 """`diffuco solve`: graphs in, solutions out."""
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,8 @@ from diffuco.foundation.wording import counted
 from diffuco.solution.log import SUFFIXES
 
 if TYPE_CHECKING:
+    from diffuco.foundation.distributed import Group
+    from diffuco.methods.model import ModelMethod
     from diffuco.solution.result import Solution
 
 EXIT_BAD_INPUT = 2
@@ -45,6 +48,7 @@ def add_to(app: typer.Typer) -> None:
             "diffuco solve mis graph.clq --method rlsa --time-limit 2",
             "diffuco solve mis graph.clq --solutions 5",
             "diffuco solve mis graphs/ --engine ray --output solutions.jsonl",
+            "torchrun --nproc-per-node 2 -m diffuco solve max-cut graph.txt --model max-cut-sparse --refine none",
         )
     )(solve)
 
@@ -83,6 +87,8 @@ def solve(
     QUBO. A warning names weights that the problem ignores. Every answer is checked independently of what found it. It
     is optimal only if the output says so.
     """
+    from diffuco.foundation.distributed import leads
+
     if refine == "auto" and method not in ("auto", "diffuco"):
         raise InputError(f"refine is for models and excludes the method {method}; give one of the two")
     settings: dict[str, Any] = {
@@ -102,6 +108,7 @@ def solve(
     # Refuse bad options before any file is read. This machine does not know which devices a cluster has.
     diffuco.solve([], problem, **settings | ({"device": "cpu"} if engine is options.BatchEngine.RAY else {}))
     if engine is options.BatchEngine.RAY or _is_log(output):
+        _check_alone()
         if solutions is not None and output is not None and output.suffix.lower() == ".parquet":
             raise InputError(f"{output}: Parquet files hold one solution per graph; for --solutions give a .jsonl file")
         solver = FileSolver(problem, settings, file_format)
@@ -114,6 +121,8 @@ def solve(
         _check_single(inputs, plot, start)
         paths = solution_paths(inputs, output) if output else []
         found = _solve(problem, inputs, settings | {"start": start and [start]})
+        if not leads():
+            return
         records = [as_record(*pair) for pair in zip(inputs.graphs, found, strict=True)]
         _write_files(found, records, paths, plot)
         if as_json:
@@ -129,7 +138,11 @@ def solve(
 def _solve(problem: str, inputs: Inputs, settings: dict[str, Any]) -> list["Solution | list[Solution]"]:
     """Solve all graphs with a progress bar, and say how each was solved and why; with `solutions`, a list for each."""
     graphs = [loaded.graph for loaded in inputs.graphs]
-    with progress_bar() as bar:
+    from diffuco.foundation.distributed import joined_group
+
+    with joined_group(settings["device"]) as group, progress_bar() as bar:
+        if group.size > 1:
+            settings = settings | {"method": _in_parts(settings["method"], group)}
         task = bar.add_task("solving", total=len(graphs), visible=not inputs.is_single)
         found: list[Any] = diffuco.solve(graphs, problem, on_solved=lambda count: bar.advance(task, count), **settings)
     solutions = [_first(one) for one in found]
@@ -137,6 +150,20 @@ def _solve(problem: str, inputs: Inputs, settings: dict[str, Any]) -> list["Solu
     for line, count in Counter(told).items():
         print_note(line if len(solutions) == 1 else f"{count} of {len(solutions)} graphs {line}")
     return found
+
+
+def _in_parts(method: str, group: "Group") -> "ModelMethod":
+    """The method by which several processes solve a graph together."""
+    from diffuco.methods.model import ModelMethod
+
+    if method not in ("auto", ModelMethod.name):
+        raise InputError(f"{method} runs in one process; without torchrun it solves the same, or give a model")
+    return ModelMethod(group=group)
+
+
+def _check_alone() -> None:
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise InputError("torchrun samples graphs in parts; for many graphs in one file, start a single process")
 
 
 def _first(found: "Solution | list[Solution]") -> "Solution":

@@ -78,8 +78,8 @@ def train(
     A tenth of your own graphs is held back for `diffuco evaluate --graphs FOLDER`, and a tenth for validation. The
     folder of the run gets best.safetensors and last.safetensors, which --model accepts, and what --resume needs.
     """
+    from diffuco.foundation.distributed import leads
     from diffuco.training.config import with_settings
-    from diffuco.training.distributed import leads
     from diffuco.training.loop import train as run
     from diffuco.training.recipes import get_recipe
 

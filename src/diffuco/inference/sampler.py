@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from diffuco.diffusion.noise import CategoricalNoise, ExponentialNoise
-from diffuco.diffusion.randomness import RowRandom
+from diffuco.diffusion.randomness import RandomSource, RowRandom
 from diffuco.diffusion.reverse import Denoiser, ReverseStep
 from diffuco.diffusion.sampling import round_level, round_steps, sample_steps
 from diffuco.graphs.batch import Batch, DenseBatch
@@ -100,6 +100,10 @@ class Sampler:
                 return
             yield step
 
+    def random(self, batch: Batch, generator: torch.Generator) -> RandomSource:
+        """The random numbers of a draw."""
+        return RowRandom(generator)
+
     def _dense(
         self, key: tuple[int, int, tuple[str, ...]], sizes: Tensor, adjacency: Tensor, *given: Tensor
     ) -> Samples:
@@ -119,7 +123,7 @@ class Sampler:
         if states is None:
             steps = self._steps(batch, num_samples, step_factor, generator)
         else:
-            level, random = self.round_level, RowRandom(generator)
+            level, random = self.round_level, self.random(batch, generator)
             steps = round_steps(self.denoiser, batch, states, noise=self.noise, level=level, random=random)
         for step in steps:
             if on_step:
@@ -134,6 +138,6 @@ class Sampler:
             batch,
             num_steps=self.num_steps,
             num_samples=num_samples,
-            random=RowRandom(generator),
+            random=self.random(batch, generator),
             step_factor=step_factor,
         )
