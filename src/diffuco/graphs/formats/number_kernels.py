@@ -1,8 +1,8 @@
-"""Compiled loops over the characters of plain lines of numbers.
+"""The compiled loop over the characters of plain lines of numbers.
 
-Kept apart from `numbers` because importing numba takes a third of a second. What the loops do not know makes them give
-up: exponents, words, empty columns, numbers too long to be exact. `numbers` then reads the lines its own way,
-which also finds the words for what is wrong.
+Kept apart from `numbers` because importing numba takes a third of a second. What the loop does not know makes it give
+up: exponents, words, empty columns, numbers too long to be exact. `numbers` then reads the lines its own way, which
+also finds the words for what is wrong.
 """
 
 import numpy as np
@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from diffuco.ops.compilation import compiled
 
-BLANK, NEWLINE, SEPARATOR, DIGIT, MINUS, PLUS, POINT, COMMENT, TAG, OTHER = range(10)
-"""Kinds of characters; the first three end a number. A comment and a tag are such only at the beginning of a line."""
+BLANK, NEWLINE, SEPARATOR, MINUS, PLUS, POINT, COMMENT, TAG, OTHER = range(10, 19)
+"""Kinds of characters. Those of digits are their values; the first three here end a word."""
+AT_START, BETWEEN, AFTER_SEPARATOR, AFTER_SIGN, IN_WHOLE, IN_DECIMALS, AFTER_TAG, IN_COMMENT = range(8)
+"""Where the loop is in a line. In the first three a number may begin, in the next three it may go on."""
 MAX_DIGITS = 15
 """A whole number of 15 digits divided by a power of ten is the double that is nearest to the decimal."""
 POWERS = 10.0 ** np.arange(MAX_DIGITS + 1)
@@ -32,68 +34,61 @@ def parse_plain_lines(
 
     `kinds` [256] is the kind of each character. Returns how many lines and values there are, or (-1, -1).
     """
-    position, line, num_lines, num_values = 0, 0, 0, 0
-    while position < len(text):
-        while kinds[text[position]] == BLANK:
-            position += 1
-        first, first_value = text[position], num_values
-        if kinds[first] == COMMENT:
-            while kinds[text[position]] != NEWLINE:
-                position += 1
-        elif kinds[first] != NEWLINE or keep_blank:
-            if has_tags and kinds[first] != NEWLINE:
-                position += 1
-                if kinds[first] != TAG or kinds[text[position]] > NEWLINE:
-                    return -1, -1
-            position, num_values = parse_numbers(text, kinds, position, values, num_values)
-            if position < 0:
-                return -1, -1
-            counts[num_lines] = num_values - first_value
-            firsts[num_lines] = first if kinds[first] != NEWLINE else 0
-            numbers[num_lines] = line
-            num_lines += 1
-        position += 1
-        line += 1
-    return num_lines, num_values
-
-
-@compiled
-def parse_numbers(
-    text: NDArray[np.uint8], kinds: NDArray[np.uint8], position: int, values: NDArray[np.float64], num_values: int
-) -> tuple[int, int]:
-    """Append the numbers up to the end of the line; where it ends, or -1, and how many values there are then."""
-    may_separate, must_follow = False, False  # a separator stands between two numbers
-    while kinds[text[position]] != NEWLINE:
-        kind = kinds[text[position]]
-        if kind <= SEPARATOR:
-            if kind == SEPARATOR:
-                if not may_separate:
-                    return -1, -1
-                may_separate, must_follow = False, True
-            position += 1
+    line, num_lines, num_values, first_value, first = 0, 0, 0, 0, np.uint8(0)
+    place, is_negative, number, num_digits, num_decimals = AT_START, False, 0, 0, 0
+    for character in text:
+        kind = kinds[character]
+        if place == IN_WHOLE and kind < BLANK:  # most characters
+            number = 10 * number + kind
+            num_digits += 1
             continue
-        if kind in (MINUS, PLUS):
-            position += 1
-        number, num_digits, position = read_digits(text, position, 0)
-        num_decimals = 0
-        if kinds[text[position]] == POINT:
-            number, num_decimals, position = read_digits(text, position + 1, number)
-        if kinds[text[position]] > SEPARATOR or not 1 <= num_digits + num_decimals <= MAX_DIGITS:
-            return -1, -1
-        value = float(number)
-        if num_decimals:
-            value /= POWERS[num_decimals]
-        values[num_values] = -value if kind == MINUS else value
-        num_values += 1
-        may_separate, must_follow = True, False
-    return -1 if must_follow else position, num_values
-
-
-@compiled
-def read_digits(text: NDArray[np.uint8], position: int, number: int) -> tuple[int, int, int]:
-    """Append the digits from a position on to a number; how many there are, and where they end."""
-    start = position
-    while 48 <= text[position] <= 57:
-        number = 10 * number + (int(text[position]) - 48)
-        position += 1
-    return number, position - start, position
+        if place == IN_COMMENT:
+            if kind != NEWLINE:
+                continue
+        elif BLANK <= kind <= SEPARATOR:
+            if place in (IN_WHOLE, IN_DECIMALS):
+                if num_digits == 0 or num_digits > MAX_DIGITS:
+                    return -1, -1
+                value = number / POWERS[num_decimals] if num_decimals else float(number)
+                values[num_values] = -value if is_negative else value
+                num_values += 1
+                place, is_negative, number, num_digits, num_decimals = BETWEEN, False, 0, 0, 0
+            if place == AFTER_SIGN or (place == AFTER_SEPARATOR and kind != BLANK):
+                return -1, -1
+            if kind == SEPARATOR:
+                if place != BETWEEN or num_values == first_value:
+                    return -1, -1
+                place = AFTER_SEPARATOR
+            elif place == AFTER_TAG:
+                place = BETWEEN
+        else:
+            if place == AT_START:
+                first = character
+                if has_tags != (kind == TAG) and kind != COMMENT:
+                    return -1, -1
+            if place == AT_START and kind == COMMENT:
+                place = IN_COMMENT
+            elif place == AT_START and kind == TAG:
+                place = AFTER_TAG
+            elif place == AFTER_TAG:
+                return -1, -1
+            elif kind < BLANK:
+                number = 10 * number + kind
+                num_digits += 1
+                num_decimals += place == IN_DECIMALS
+                place = IN_WHOLE if place != IN_DECIMALS else IN_DECIMALS
+            elif kind == POINT and place != IN_DECIMALS:
+                place = IN_DECIMALS
+            elif kind in (MINUS, PLUS) and place <= AFTER_SEPARATOR:
+                place, is_negative = AFTER_SIGN, kind == MINUS
+            else:
+                return -1, -1
+        if kind == NEWLINE:
+            if place != IN_COMMENT and (place != AT_START or keep_blank):
+                counts[num_lines] = num_values - first_value
+                firsts[num_lines] = first
+                numbers[num_lines] = line
+                num_lines += 1
+            line += 1
+            place, first, first_value = AT_START, np.uint8(0), num_values
+    return num_lines, num_values

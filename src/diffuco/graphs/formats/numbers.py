@@ -147,9 +147,10 @@ def _parse_plain_block(block: Block, kinds: LineKinds) -> NumericLines | None:
     if block.first_line <= kinds.skipped_line < block.first_line + block.num_lines:
         return None
     known = {loops.COMMENT: kinds.comments, loops.TAG: kinds.tags, loops.SEPARATOR: kinds.separators}
-    known |= {loops.BLANK: b" \t\v\f\r", loops.NEWLINE: b"\n", loops.DIGIT: b"0123456789"}
+    known |= {loops.BLANK: b" \t\v\f\r", loops.NEWLINE: b"\n"}
     known |= {loops.MINUS: b"-", loops.PLUS: b"+", loops.POINT: b"."}
     table = np.full(256, loops.OTHER, dtype=np.uint8)
+    table[list(b"0123456789")] = range(10)
     for kind, characters in known.items():
         table[list(characters)] = kind
     lines, counts = np.empty(block.num_lines, dtype=np.int64), np.empty(block.num_lines, dtype=np.int64)
