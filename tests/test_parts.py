@@ -1,6 +1,7 @@
 """A graph in parts: several processes over gloo, each with a share of its nodes, against one process."""
 
 import json
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ from diffuco.graphs.formats import write_graph
 from diffuco.graphs.generate import ba_graph
 from diffuco.graphs.graph import Graph
 from diffuco.inference.solver import Solver
+from diffuco.model.engine import rowwise
+from diffuco.model.gnn import Gnn, GnnConfig
 from diffuco.problems import get_problem
 from processes import start_group
 
@@ -94,6 +97,22 @@ def test_one_part_is_the_whole(name):
         torch.testing.assert_close(found, expected)
 
 
+@pytest.mark.parametrize("kind", [{}, {"weighted": True}, {"node_weighted": True}], ids=str)
+@pytest.mark.parametrize("rows_at_once", [3, 2**16])
+def test_rows_at_a_time_give_the_logits_of_the_network(kind, rows_at_once, monkeypatch):
+    monkeypatch.setattr(rowwise, "ROWS_AT_ONCE", rows_at_once)
+    torch.manual_seed(0)
+    network, batch = Gnn(GnnConfig(4, num_layers=2, num_hidden=8, **kind)), batches("many")
+    for parameter in network.parameters():
+        torch.nn.init.normal_(parameter, 0.5, 0.5)
+    x, step = states(batch).round(), torch.tensor([1, 4])
+    features = torch.randn(*x.shape, network.num_random_features)
+    with torch.inference_mode():
+        expected = network(batch, x, step, features)
+    found = rowwise.RowwiseGnn(network)(batch, x, step, features)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
 def draw_in_parts(folder):
     """Run by every process: samples and a round of them."""
     with joined_group("cpu") as group:
@@ -146,14 +165,7 @@ def test_what_does_not_go_in_parts_is_refused(options, message, tmp_path, monkey
     assert message in capsys.readouterr().err
 
 
-class pair:
+@contextmanager
+def pair(device):
     """A group of two of which this process is the first; nothing is sent."""
-
-    def __init__(self, device):
-        self.group = Group(torch.device("cpu"), rank=0, size=2)
-
-    def __enter__(self):
-        return self.group
-
-    def __exit__(self, *error):
-        return False
+    yield Group(torch.device("cpu"), rank=0, size=2)

@@ -69,18 +69,19 @@ class Group:
             dist.all_reduce(value, dist.ReduceOp.MAX)
         return value
 
-    def exchange(self, rows: Tensor, num_sent: Sequence[int], num_received: Sequence[int]) -> Tensor:
-        """Send the first rows to the first process, the next to the second and so on; what all send to this one."""
-        if self.size == 1:
-            return rows
-        received = rows.new_empty(sum(num_received), *rows.shape[1:])
-        dist.all_to_all_single(received, rows.contiguous(), list(num_received), list(num_sent))
-        return received
+    def exchange(self, rows: Tensor, num_sent: Sequence[int], num_received: Sequence[int], *, out: Tensor) -> None:
+        """Send the first rows to the first process, the next to the second and so on; `out` gets what all send here."""
+        if self.size > 1:
+            dist.all_to_all_single(out, rows.contiguous(), list(num_received), list(num_sent))
 
     def join(self, rows: Tensor, length: int) -> Tensor:
         """All rows of a list of which each process has its share."""
+        if self.size == 1:
+            return rows
         lengths = [last - first for first, last in pairwise(self.bounds(length))]
-        return self.exchange(torch.cat([rows] * self.size), [len(rows)] * self.size, lengths)
+        whole = rows.new_empty(length, *rows.shape[1:])
+        self.exchange(torch.cat([rows] * self.size), [len(rows)] * self.size, lengths, out=whole)
+        return whole
 
     def any(self, flag: bool) -> bool:
         """Whether the flag is set in any process."""

@@ -15,12 +15,12 @@ from diffuco.ops.torch_wave_decode import BYTES_PER_ENTRY, ENTRIES_AT_ONCE
 
 ROWS_AT_ONCE = 2**21
 """Nodes times samples of one large graph that are denoised together; its samples are split to stay below."""
-BYTES_PER_FEATURE = {"reference": 9 * 4, "tiled": 5 * 4, "fused": 5 * 2}
+BYTES_PER_FEATURE = {"reference": 9 * 4, "tiled": 5 * 4, "fused": 5 * 2, "rowwise": 4 * 4}
 """Tensors a layer holds at its peak without gradients, times the bytes of a number. For the reference this was measured
 on sparse batches; the fused engine makes two of features, two of messages and one of their sums, and the tiled one the
 same while it encodes, then three."""
-BYTES_PER_REMOTE = 2 * 4
-"""The same for a node of another process: its message as it was received, and beside those of own nodes."""
+BYTES_PER_REMOTE = 4
+"""The same for a node of another process, of which only the message is held."""
 TYPICAL_HIDDEN = 64
 """Features per node that are assumed of a network whose settings have no `num_hidden`: those of the paper's network. An
 estimate only: a network that needs more may exhaust the memory, one that needs less may be refused a huge graph."""
@@ -66,7 +66,7 @@ def requirement(
     >>> requirement(small, num_samples=8, num_hidden=64).samples_at_once
     8
     """
-    most_at_once = max(1, num_parts * ROWS_AT_ONCE // max(1, graph.num_nodes)) if split else num_samples
+    most_at_once = max(1, ROWS_AT_ONCE // max(1, graph.num_nodes)) if split else num_samples
     samples_at_once = min(num_samples, most_at_once)
     # A part also holds the messages of neighbours in other parts, at worst of all nodes.
     bytes_per_feature = BYTES_PER_FEATURE[engine] / num_parts + (BYTES_PER_REMOTE if num_parts > 1 else 0)

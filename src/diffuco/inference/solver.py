@@ -61,8 +61,7 @@ class Solver:
             )
         self.checkpoint = model
         network = model.model.to(self.group.device)
-        # The other engines add up a graph's statistics within one process.
-        self.engine = "reference" if in_parts else sampling_engine(network, self.device)
+        self.engine = sampling_engine(network, self.group.device, in_parts=in_parts)
         denoiser = accelerate(network, FlatParameters(network), self.engine)
         num_steps, records = network.config.num_steps, network.is_recordable
         rounds: dict[str, Any] = {"noise": noise_of(model), "round_percent": self.problem.round_percent}

@@ -69,7 +69,10 @@ class PartBatch(Batch):
 
     def with_remote(self, values: Tensor) -> Tensor:
         """Own rows, then those of other processes with a neighbour here. [n, ...] -> [n + H, ...]."""
-        return torch.cat([values, self.group.exchange(values[self.sent_rows], self.num_sent, self.num_received)])
+        near = values.new_empty(self.num_rows + sum(self.num_received), *values.shape[1:])
+        near[: self.num_rows] = values
+        self.group.exchange(values[self.sent_rows], self.num_sent, self.num_received, out=near[self.num_rows :])
+        return near
 
     def neighbor_sum(self, values: Tensor, *, weighted: bool = False) -> Tensor:
         """Sum over each node's neighbours, times the edge weights if `weighted`. [n, ...] -> [n, ...]."""
