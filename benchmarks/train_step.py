@@ -26,12 +26,12 @@ from rich.table import Table
 from roofline import FLOAT_BYTES, SPEED_COLUMNS, Work, engines_here, speed_cells, speeds, train_step_work
 
 from diffuco.foundation.devices import pick_device
+from diffuco.foundation.distributed import Group
 from diffuco.foundation.provenance import hardware
 from diffuco.graphs.datasets import get_dataset
 from diffuco.model.engine.acceleration import ENGINES
 from diffuco.training.config import TrainConfig
 from diffuco.training.data import NUM_SIZES, TrainingGraphs
-from diffuco.training.distributed import Group
 from diffuco.training.parts import choose_parts
 from diffuco.training.recipes import get_recipe
 from diffuco.training.step import TrainStep

@@ -77,6 +77,14 @@ def test_record_says_what_ran_where(run_benchmark):
     assert "limits: copies" in table
 
 
+def test_read(run_benchmark):
+    table, record = run_benchmark("read.py", "--nodes", 50, "--edges", 200)
+    reading, listing = record["measurements"]
+    assert (reading["nodes"], reading["edges"]) <= (50, 200)
+    assert reading["gb_per_s"] > 0 < listing["seconds"]
+    assert "graph to neighbour lists" in table
+
+
 def test_train_step(run_benchmark):
     table, record = run_benchmark("train_step.py", "mis-tiny", "--passes", 1, "--device", "cpu")
     (measured,) = record["measurements"]

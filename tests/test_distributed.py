@@ -11,10 +11,10 @@ import torch
 from safetensors.torch import load_file
 
 from diffuco.cli import main
+from diffuco.foundation.distributed import Group
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.datasets import DATASETS
 from diffuco.training.data import TrainingGraphs
-from diffuco.training.distributed import Group
 from diffuco.training.loop import train
 from processes import start_group
 from test_training import SHORT

@@ -37,7 +37,7 @@ NOT_RUN = {
     r"diffuco serve": "serves until it is stopped; tests/test_web_page.py and tests/test_web_api.py do that",
     r"curl ": "needs the server; tests/test_web_api.py sends such requests",
     r"tensorboard --logdir": "serves until it is stopped",
-    r"torchrun": "tests/test_distributed.py trains with several processes",
+    r"torchrun": "tests/test_distributed.py trains and tests/test_parts.py solves with several processes",
     r"--engine ray": "starting a cluster takes long; tests/test_batches.py has one",
     r"train_ablation\.sh": "trains 62 models",
     r"reproduce (fig|table|all)|FROM_ANOTHER": "takes minutes to hours; tests/test_reproduction.py has small ones",

@@ -152,6 +152,11 @@ def test_one_file_of_every_format(name, text, labels, edges, edge_weights, tmp_p
     assert (None if graph.edge_weights is None else graph.edge_weights.tolist()) == edge_weights
 
 
+def test_a_weight_may_follow_any_blank(tmp_path):
+    (tmp_path / "a.tsv").write_text("a\tb\t\x1c2\n")  # a blank to Python's strings, but not to its numbers
+    assert read_graph(tmp_path / "a.tsv").edge_weights.tolist() == [2]
+
+
 @pytest.mark.parametrize(
     ("name", "text", "labels"),
     [

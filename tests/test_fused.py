@@ -11,6 +11,7 @@ from diffuco.diffusion.loss import later_costs_advantage, step_cost, surrogate
 from diffuco.diffusion.noise import make_noise
 from diffuco.diffusion.randomness import RowRandom
 from diffuco.diffusion.reverse import Steps, predict, reverse_process
+from diffuco.foundation.distributed import Group
 from diffuco.graphs.batch import DenseBatch, SparseBatch, neighbor_lists
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.generate import ba_graph
@@ -24,7 +25,6 @@ from diffuco.ops.capture import CapturedCalls
 from diffuco.pretrained import load_model
 from diffuco.problems import get_problem
 from diffuco.training.data import TrainingGraphs
-from diffuco.training.distributed import Group
 from diffuco.training.parts import choose_parts
 from diffuco.training.recipes import get_recipe
 from diffuco.training.step import TrainStep

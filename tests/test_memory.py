@@ -21,6 +21,13 @@ def test_samples_of_a_large_graph_are_split():
     assert requirement(large, num_samples=8, num_hidden=64, engine="fused").num_bytes < need.num_bytes / 2
 
 
+def test_a_part_needs_less_than_the_whole():
+    large = Graph.from_edges([], num_nodes=1_000_000)
+    whole, *parts = (requirement(large, 8, engine="rowwise", num_parts=count) for count in (1, 2, 8))
+    assert {part.samples_at_once for part in parts} == {whole.samples_at_once}  # or the samples would be others
+    assert whole.num_bytes > parts[0].num_bytes > parts[1].num_bytes
+
+
 def test_splitting_gives_as_many_feasible_samples(monkeypatch):
     monkeypatch.setattr(memory, "ROWS_AT_ONCE", 16)
     ring = Graph.from_edges([(i, (i + 1) % 7) for i in range(7)])

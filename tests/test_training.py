@@ -13,6 +13,7 @@ from diffuco.diffusion.loss import StepCost
 from diffuco.diffusion.noise import make_noise
 from diffuco.diffusion.randomness import RowRandom
 from diffuco.diffusion.sampling import sample_steps
+from diffuco.foundation.distributed import Group
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import SparseBatch, make_batch
 from diffuco.graphs.collection import Collection
@@ -24,7 +25,6 @@ from diffuco.model.checkpoint import read_safetensors, write_safetensors
 from diffuco.problems import get_problem
 from diffuco.training.config import TrainConfig, with_settings
 from diffuco.training.data import TrainingGraphs
-from diffuco.training.distributed import Group
 from diffuco.training.loop import learning_rate_at, temperature_at, train
 from diffuco.training.objectives.joint_bound import forward_log_likelihood
 from diffuco.training.pace import SHARE_OF_TIME, Pace, measured_pace

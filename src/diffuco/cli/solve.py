@@ -1,5 +1,6 @@
 """`diffuco solve`: graphs in, solutions out."""
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from diffuco.foundation.wording import counted
 from diffuco.solution.log import SUFFIXES
 
 if TYPE_CHECKING:
+    from diffuco.graphs.graph import Graph
     from diffuco.solution.result import Solution
 
 EXIT_BAD_INPUT = 2
@@ -45,6 +47,7 @@ def add_to(app: typer.Typer) -> None:
             "diffuco solve mis graph.clq --method rlsa --time-limit 2",
             "diffuco solve mis graph.clq --solutions 5",
             "diffuco solve mis graphs/ --engine ray --output solutions.jsonl",
+            "torchrun --nproc-per-node 2 -m diffuco solve max-cut graph.txt --model max-cut-sparse --refine none",
         )
     )(solve)
 
@@ -102,6 +105,8 @@ def solve(
     # Refuse bad options before any file is read. This machine does not know which devices a cluster has.
     diffuco.solve([], problem, **settings | ({"device": "cpu"} if engine is options.BatchEngine.RAY else {}))
     if engine is options.BatchEngine.RAY or _is_log(output):
+        if _is_one_of_several():
+            raise InputError("torchrun samples graphs in parts; for many graphs in one file, start a single process")
         if solutions is not None and output is not None and output.suffix.lower() == ".parquet":
             raise InputError(f"{output}: Parquet files hold one solution per graph; for --solutions give a .jsonl file")
         solver = FileSolver(problem, settings, file_format)
@@ -114,6 +119,8 @@ def solve(
         _check_single(inputs, plot, start)
         paths = solution_paths(inputs, output) if output else []
         found = _solve(problem, inputs, settings | {"start": start and [start]})
+        if _is_one_of_several() and not _leads():
+            return
         records = [as_record(*pair) for pair in zip(inputs.graphs, found, strict=True)]
         _write_files(found, records, paths, plot)
         if as_json:
@@ -130,7 +137,9 @@ def _solve(problem: str, inputs: Inputs, settings: dict[str, Any]) -> list["Solu
     """Solve all graphs, show the progress, and say how each was solved and why; with `solutions`, a list for each."""
     graphs = [loaded.graph for loaded in inputs.graphs]
     found: list[Any]
-    if inputs.is_single:
+    if _is_one_of_several():
+        found = _solve_in_parts(problem, graphs, settings)
+    elif inputs.is_single:
         with search_progress():
             found = diffuco.solve(graphs, problem, **settings)
     else:
@@ -142,6 +151,30 @@ def _solve(problem: str, inputs: Inputs, settings: dict[str, Any]) -> list["Solu
     for line, count in Counter(told).items():
         print_note(line if len(solutions) == 1 else f"{count} of {len(solutions)} graphs {line}")
     return found
+
+
+def _solve_in_parts(problem: str, graphs: list["Graph"], settings: dict[str, Any]) -> list[Any]:
+    """Solve graphs together with other processes, by a model."""
+    from diffuco.foundation.distributed import joined_group
+    from diffuco.methods.model import ModelMethod
+
+    method = settings["method"]
+    if method not in ("auto", ModelMethod.name):
+        raise InputError(f"{method} runs in one process; without torchrun it solves the same, or give a model")
+    with joined_group(settings["device"]) as group:
+        found: list[Any] = diffuco.solve(graphs, problem, **settings | {"method": ModelMethod(group=group)})
+    return found
+
+
+def _is_one_of_several() -> bool:
+    """Whether torchrun started several processes."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1
+
+
+def _leads() -> bool:
+    from diffuco.foundation.distributed import leads
+
+    return leads()
 
 
 def _first(found: "Solution | list[Solution]") -> "Solution":

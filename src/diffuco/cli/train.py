@@ -86,8 +86,8 @@ def train(
     A tenth of your own graphs is held back for `diffuco evaluate --graphs FOLDER`, and a tenth for validation. The
     folder of the run gets best.safetensors and last.safetensors, which --model accepts, and what --resume needs.
     """
+    from diffuco.foundation.distributed import leads
     from diffuco.training.config import with_settings
-    from diffuco.training.distributed import leads
     from diffuco.training.loop import train as run
     from diffuco.training.recipes import get_recipe
 
@@ -159,7 +159,7 @@ def _fitted(graphs: "Collection", problem: str, resumed: Path | None, device: st
 
 def _measured_seconds(config: "TrainConfig", graphs: "Collection", place: "torch.device") -> float:
     """How long the run will take here, from some steps of it."""
-    from diffuco.training.distributed import Group
+    from diffuco.foundation.distributed import Group
     from diffuco.training.pace import measured_pace
     from diffuco.training.parts import choose_parts
 

@@ -82,20 +82,19 @@ class Graph:
         weights = None if edge_weights is None else _as_weights(edge_weights, len(pairs), "edge")
         node_values = None if node_weights is None else _as_weights(node_weights, num_nodes, "node")
 
-        pairs = np.sort(pairs, axis=1)
-        kept = np.flatnonzero(pairs[:, 0] != pairs[:, 1])
-        num_loops = len(pairs) - len(kept)
-        keys = pairs[kept, 0] * num_nodes + pairs[kept, 1]
-        _, first = np.unique(keys, return_index=True)
-        num_repeats = len(kept) - len(first)
-        kept = kept[first]
-        dropped = ((num_loops, "self-loop"), (num_repeats, "repeated edge"))
+        lower, upper = np.minimum(*pairs.T), np.maximum(*pairs.T)
+        is_edge = lower != upper
+        keys = lower * num_nodes + upper
+        if not is_edge.all():
+            keys, weights = keys[is_edge], None if weights is None else weights[is_edge]
+        distinct, weights = _distinct(keys, weights)
+        dropped = ((len(pairs) - len(keys), "self-loop"), (len(keys) - len(distinct), "repeated edge"))
         if texts := [counted(number, noun) for number, noun in dropped if number]:
             warnings.warn(GraphWarning(f"dropped {' and '.join(texts)}"), stacklevel=2)
         return cls(
             num_nodes=num_nodes,
-            edges=pairs[kept],
-            edge_weights=None if weights is None else weights[kept],
+            edges=np.stack(_digits(distinct, num_nodes), axis=1),
+            edge_weights=weights,
             node_weights=node_values,
             labels=labels,
             name=name,
@@ -120,15 +119,15 @@ class Graph:
     @cached_property
     def csr(self) -> Csr:
         """Symmetric adjacency in compressed rows, with weight 1 where the graph has no edge weights."""
-        # Edges are sorted and lower neighbours come first here, so a stable sort by source leaves all targets sorted.
-        u, v = self.edges.T
-        sources, targets = np.concatenate([v, u]), np.concatenate([u, v])
-        if self.num_nodes < 2**15:
-            sources = sources.astype(np.int16)  # numpy sorts int16 in linear time
-        order = np.argsort(sources, kind="stable")
-        weights = np.ones(self.num_edges) if self.edge_weights is None else self.edge_weights
         indptr = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.degrees)])
-        return Csr(indptr, targets[order], np.concatenate([weights, weights])[order])
+        u, v = self.edges.T
+        if self.edge_weights is None:
+            keys = np.sort(np.concatenate([v * self.num_nodes + u, u * self.num_nodes + v]))
+            return Csr(indptr, _digits(keys, self.num_nodes)[1], np.ones(len(keys)))
+        # Edges are sorted and lower neighbours come first here, so a stable sort by source leaves all targets sorted.
+        order = _stable_order(np.concatenate([v, u]))
+        weights = np.concatenate([self.edge_weights, self.edge_weights])
+        return Csr(indptr, np.concatenate([u, v])[order], weights[order])
 
     @cached_property
     def digest(self) -> str:
@@ -152,16 +151,43 @@ def _as_pairs(edges: ArrayLike) -> NDArray[np.int64]:
         raise InputError(f"edges have shape {given.shape}; expected one row of two node indices per edge, [E, 2]")
     if not np.issubdtype(given.dtype, np.integer):
         raise InputError(f"edges have type {given.dtype}; expected integer node indices")
-    return given.astype(np.int64)
+    return given.astype(np.int64, copy=False)
 
 
 def _check_range(pairs: NDArray[np.int64], num_nodes: int) -> None:
     if not 0 <= num_nodes <= MAX_NODES:
         raise InputError(f"num_nodes is {num_nodes}; expected 0 to {MAX_NODES}")
-    bad = np.flatnonzero((pairs < 0).any(axis=1) | (pairs >= num_nodes).any(axis=1))
-    if len(bad):
+    if len(pairs) and not (pairs.min() >= 0 and pairs.max() < num_nodes):
+        bad = np.flatnonzero((pairs < 0).any(axis=1) | (pairs >= num_nodes).any(axis=1))
         edge = tuple(pairs[bad[0]].tolist())
         raise InputError(f"edge {edge} names a node outside 0..{num_nodes - 1}; correct it or raise num_nodes")
+
+
+def _distinct(
+    keys: NDArray[np.int64], weights: NDArray[np.float64] | None
+) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
+    """The distinct keys in order, each with the first of its weights."""
+    if np.all(keys[1:] > keys[:-1]):
+        return keys, weights
+    if weights is None:
+        keys = np.sort(keys)  # ten times as fast as finding the order
+    else:
+        order = np.argsort(keys, kind="stable")
+        keys, weights = keys[order], weights[order]
+    is_first = np.concatenate([[True], keys[1:] != keys[:-1]])
+    return keys[is_first], None if weights is None else weights[is_first]
+
+
+def _digits(keys: NDArray[np.int64], base: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """u and v of keys u * base + v; numpy's divmod takes several times as long."""
+    first = keys // max(1, base)
+    return first, keys - first * base
+
+
+def _stable_order(nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The order that sorts nodes and leaves equal ones as they are."""
+    # Sorting numbers is faster than finding their order, so the position becomes the last digit of the number.
+    return _digits(np.sort(nodes * len(nodes) + np.arange(len(nodes))), len(nodes))[1]
 
 
 def _as_weights(weights: ArrayLike, length: int, kind: str) -> NDArray[np.float64]:

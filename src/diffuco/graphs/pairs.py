@@ -13,7 +13,7 @@ import scipy
 from numpy.typing import NDArray
 
 from diffuco.foundation.errors import InputError
-from diffuco.graphs.formats.base import unless_all_one
+from diffuco.graphs.formats.base import numbered, unless_all_one, unless_counted
 from diffuco.graphs.formats.column_names import edge_columns
 from diffuco.graphs.graph import Graph
 
@@ -73,9 +73,9 @@ def read_pairs(rows: Sequence[Any]) -> Pairs:
 
 def read_array(edges: NDArray[Any]) -> Pairs:
     """The edges of an integer array with two columns, or three with the weights."""
-    labels, nodes = np.unique(edges[:, :2], return_inverse=True)
+    labels, nodes = numbered(edges[:, :2])
     weights = edges[:, 2].astype(np.float64) if edges.shape[1] == 3 else None
-    return Pairs(nodes.reshape(-1, 2), weights, _unless_counted(labels.tolist()))
+    return Pairs(nodes, weights, labels)
 
 
 def is_frame(source: object) -> bool:
@@ -121,13 +121,7 @@ def _numbered(ends: Sequence[tuple[Hashable, Hashable]], weights: list[float] | 
         labels = sorted(labels)  # type: ignore[type-var]
     index = {label: node for node, label in enumerate(labels)}
     pairs = np.array([(index[u], index[v]) for u, v in ends], dtype=np.int64).reshape(-1, 2)
-    return Pairs(pairs, None if weights is None else np.array(weights), _unless_counted(list(index)))
-
-
-def _unless_counted(labels: list[Hashable]) -> Sequence[Hashable]:
-    """The labels; those that are 0, 1, 2, ... are what nodes are called anyway."""
-    counted = range(len(labels))
-    return counted if labels == list(counted) else labels
+    return Pairs(pairs, None if weights is None else np.array(weights), unless_counted(list(index)))
 
 
 def _label(value: Any) -> int | str:

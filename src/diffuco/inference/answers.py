@@ -13,7 +13,7 @@ from torch import Tensor
 
 from diffuco.foundation.devices import now
 from diffuco.foundation.errors import InputError
-from diffuco.graphs.batch import Batch, make_batch
+from diffuco.graphs.batch import Batch, SparseBatch, make_batch
 from diffuco.graphs.graph import Graph
 from diffuco.inference.decoding import conditional_expectation
 from diffuco.inference.rounds import better_parts
@@ -107,9 +107,12 @@ def draw_solutions(
     return states, seconds
 
 
-def unit_batch(problem: Problem, graphs: Sequence[Graph], device: torch.device | str = "cpu") -> Batch:
+def unit_batch(
+    problem: Problem, graphs: Sequence[Graph], device: torch.device | str = "cpu", *, sparse: bool = False
+) -> Batch:
     """The graphs as searches take them: their weights, if they have any, in units of the largest."""
-    return make_batch([in_weight_units(problem, graph) for graph in graphs], device)
+    scaled = [in_weight_units(problem, graph) for graph in graphs]
+    return SparseBatch.from_graphs(scaled, device) if sparse else make_batch(scaled, device)
 
 
 def best_solutions(

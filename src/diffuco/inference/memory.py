@@ -15,10 +15,12 @@ from diffuco.ops.torch_wave_decode import BYTES_PER_ENTRY, ENTRIES_AT_ONCE
 
 ROWS_AT_ONCE = 2**21
 """Nodes times samples of one large graph that are denoised together; its samples are split to stay below."""
-BYTES_PER_FEATURE = {"reference": 9 * 4, "tiled": 5 * 4, "fused": 5 * 2}
+BYTES_PER_FEATURE = {"reference": 9 * 4, "tiled": 5 * 4, "fused": 5 * 2, "rowwise": 4 * 4}
 """Tensors a layer holds at its peak without gradients, times the bytes of a number. For the reference this was measured
 on sparse batches; the fused engine makes two of features, two of messages and one of their sums, and the tiled one the
 same while it encodes, then three."""
+BYTES_PER_REMOTE = 4
+"""The same for a node of another process, of which only the message is held."""
 TYPICAL_HIDDEN = 64
 """Features per node that are assumed of a network whose settings have no `num_hidden`: those of the paper's network. An
 estimate only: a network that needs more may exhaust the memory, one that needs less may be refused a huge graph."""
@@ -48,9 +50,17 @@ class Requirement:
 
 
 def requirement(
-    graph: Graph, num_samples: int, num_hidden: int = TYPICAL_HIDDEN, engine: str = "reference", *, split: bool = True
+    graph: Graph,
+    num_samples: int,
+    num_hidden: int = TYPICAL_HIDDEN,
+    engine: str = "reference",
+    *,
+    split: bool = True,
+    num_parts: int = 1,
 ) -> Requirement:
     """The split of the samples, unless all are wanted together, and the peak it leads to with an engine.
+
+    If several processes have a part of the nodes each, this is what one of them takes.
 
     >>> small = Graph.from_edges([(0, 1), (1, 2)])
     >>> requirement(small, num_samples=8, num_hidden=64).samples_at_once
@@ -58,7 +68,9 @@ def requirement(
     """
     most_at_once = max(1, ROWS_AT_ONCE // max(1, graph.num_nodes)) if split else num_samples
     samples_at_once = min(num_samples, most_at_once)
-    activations = BYTES_PER_FEATURE[engine] * num_hidden * graph.num_nodes * samples_at_once
+    # A part also holds the messages of neighbours in other parts, at worst of all nodes.
+    bytes_per_feature = BYTES_PER_FEATURE[engine] / num_parts + (BYTES_PER_REMOTE if num_parts > 1 else 0)
+    activations = int(bytes_per_feature * num_hidden * graph.num_nodes * samples_at_once)
     states = BYTES_PER_STATE * graph.num_nodes * num_samples
     decoding = 0
     if engine == "fused":  # on a GPU, which decodes in waves once the samples are drawn

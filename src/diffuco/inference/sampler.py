@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from diffuco.diffusion.noise import CategoricalNoise, ExponentialNoise
-from diffuco.diffusion.randomness import RowRandom
+from diffuco.diffusion.randomness import RandomSource, RowRandom
 from diffuco.diffusion.reverse import Denoiser, ReverseStep
 from diffuco.diffusion.sampling import round_level, round_steps, sample_steps
 from diffuco.foundation.progress import report
@@ -101,6 +101,10 @@ class Sampler:
                 return
             yield step
 
+    def random(self, batch: Batch, generator: torch.Generator) -> RandomSource:
+        """The random numbers of a draw."""
+        return RowRandom(generator)
+
     def _dense(
         self, key: tuple[int, int, tuple[str, ...]], sizes: Tensor, adjacency: Tensor, *given: Tensor
     ) -> Samples:
@@ -121,7 +125,7 @@ class Sampler:
             steps = self._steps(batch, num_samples, step_factor, generator)
             num_steps = step_factor * self.num_steps
         else:
-            level, random = self.round_level, RowRandom(generator)
+            level, random = self.round_level, self.random(batch, generator)
             num_steps = level
             steps = round_steps(self.denoiser, batch, states, noise=self.noise, level=level, random=random)
         for number, step in enumerate(steps, 1):
@@ -138,6 +142,6 @@ class Sampler:
             batch,
             num_steps=self.num_steps,
             num_samples=num_samples,
-            random=RowRandom(generator),
+            random=self.random(batch, generator),
             step_factor=step_factor,
         )

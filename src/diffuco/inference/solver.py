@@ -5,11 +5,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
 
 from diffuco.diffusion.noise import NOISES, CategoricalNoise, make_noise
 from diffuco.foundation.devices import now, pick_device
+from diffuco.foundation.distributed import Group
 from diffuco.foundation.errors import InputError
 from diffuco.foundation.progress import in_units, report
 from diffuco.graphs.by_size import batches_by_size, in_order, rows_per_batch
@@ -24,6 +27,7 @@ from diffuco.inference.answers import (
     unit_batch,
 )
 from diffuco.inference.memory import TYPICAL_HIDDEN, Requirement, check_fits, requirement
+from diffuco.inference.parts import PartSampler
 from diffuco.inference.refinement import refine as refine_states
 from diffuco.inference.refinement import schedule_for_samples
 from diffuco.inference.sampler import OnStep, Sampler
@@ -49,27 +53,31 @@ class Solver:
     [1.0, 2.0]
     """
 
-    def __init__(self, problem: str | Problem, model: Model | None = None, *, device: str = "auto") -> None:
+    def __init__(
+        self, problem: str | Problem, model: Model | None = None, *, device: str = "auto", group: Group | None = None
+    ) -> None:
+        """Load a model. A group of several processes samples in parts, on the group's devices; the rest is on CPUs."""
         started = time.perf_counter()
         self.problem = get_problem(problem)
-        self.device = pick_device(device)
+        self.group = group or Group(pick_device(device))
+        in_parts = self.group.size > 1
+        self.device = torch.device("cpu") if in_parts else self.group.device
         if not isinstance(model, Checkpoint):
-            model = load_model(default_model(self.problem) if model is None else model, self.device)
+            model = load_model(default_model(self.problem) if model is None else model, self.group.device)
         if model.problem != self.problem.name:
             raise InputError(
                 f"model '{model.name}' was trained for {model.problem}, not {self.problem}; choose another model"
             )
         self.checkpoint = model
-        network = model.model.to(self.device)
-        self.engine = sampling_engine(network, self.device)
+        network = model.model.to(self.group.device)
+        self.engine = sampling_engine(network, self.group.device, in_parts=in_parts)
         denoiser = accelerate(network, FlatParameters(network), self.engine)
-        self.sampler = Sampler(
-            denoiser,
-            network.config.num_steps,
-            self.device,
-            records=network.is_recordable,
-            noise=noise_of(model),
-            round_percent=self.problem.round_percent,
+        num_steps, records = network.config.num_steps, network.is_recordable
+        rounds: dict[str, Any] = {"noise": noise_of(model), "round_percent": self.problem.round_percent}
+        self.sampler: Sampler = (
+            PartSampler(denoiser, num_steps, self.group, **rounds)
+            if in_parts
+            else Sampler(denoiser, num_steps, self.device, records=records, **rounds)
         )
         self.load_seconds = time.perf_counter() - started
 
@@ -113,14 +121,14 @@ class Solver:
         samples = options.samples
         needs = [self.requirement(graph, samples) for graph in graphs]
         for graph, need in zip(graphs, needs, strict=True):
-            check_fits(graph, need, self.device)
+            check_fits(graph, need, self.group.device)
             _tell_of_large(graph, need, samples)
         # Two streams: the samples are the same however they are refined.
         seeds, refining_seeds = np.random.default_rng(seed), np.random.default_rng([seed, 1])
 
         def solve_batch(positions: list[int]) -> list[Solution]:
             chosen = [graphs[position] for position in positions]
-            batch = unit_batch(self.problem, chosen, self.device)
+            batch = unit_batch(self.problem, chosen, self.device, sparse=self.group.size > 1)
             states, seconds = draw_solutions(
                 self.sampler,
                 self.problem,
@@ -180,7 +188,7 @@ class Solver:
     def requirement(self, graph: Graph, samples: int = 8, *, split: bool = True) -> Requirement:
         """The memory that solving a graph will take, and how its samples are split to keep it low."""
         num_hidden = getattr(self.checkpoint.model.config, "num_hidden", TYPICAL_HIDDEN)
-        return requirement(graph, samples, num_hidden, self.engine, split=split)
+        return requirement(graph, samples, num_hidden, self.engine, split=split, num_parts=self.group.size)
 
 
 def noise_of(model: Checkpoint) -> CategoricalNoise | None:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from diffuco.foundation.devices import finish
+from diffuco.foundation.distributed import Group
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import Batch
 from diffuco.graphs.by_size import in_order, rows_per_batch
@@ -47,6 +48,8 @@ class ModelMethod(Method):
     options: SampleOptions = field(default_factory=SampleOptions)
     on_step: OnStep | None = None
     """Sees each batch after every reverse step, without a time limit; what it raises ends the solve."""
+    group: Group | None = None
+    """Processes that sample every graph together, each a part of its nodes; all call this with the same arguments."""
 
     def solves(self, problem: Problem) -> bool:
         """Any problem with the model for it; without one, those of the shipped models."""
@@ -60,6 +63,8 @@ class ModelMethod(Method):
 
     def solve(self, problem: Problem, graphs: Sequence[Graph], settings: Settings) -> list[Solution]:
         """Sample with one model after the other, each for the graphs that it is closest to."""
+        if self.group is not None and settings.time_limit_s is not None:
+            raise InputError("several processes sample without a time limit; give --samples and --step-factor instead")
 
         def solve_some(solver: Solver, reason: str, positions: list[int]) -> list[Solution]:
             chosen = [graphs[position] for position in positions]
@@ -76,12 +81,12 @@ class ModelMethod(Method):
     ) -> Iterator[tuple[Solver, str, list[int]]]:
         """Solvers, why each was chosen, and the positions of the graphs it is for."""
         if self.model is not None or not graphs:
-            yield solver_with(problem, self.model, device), "", list(range(len(graphs)))
+            yield solver_with(problem, self.model, device, self.group), "", list(range(len(graphs)))
             return
         choices = choose_models(problem, graphs)
         for choice in dict.fromkeys(choices):
             positions = [position for position, other in enumerate(choices) if other == choice]
-            yield solver_with(problem, choice.name, device), choice.reason, positions
+            yield solver_with(problem, choice.name, device, self.group), choice.reason, positions
 
     def rounds_from(self, problem: Problem, graph: Graph, batch: Batch, state: Tensor, seed: int) -> Tensor:
         """What the rounds of the options make of a state, once for each sample; never worse. [N, 1] -> [N, S]."""
@@ -102,8 +107,12 @@ class ModelMethod(Method):
         return states
 
 
-def solver_with(problem: Problem, model: Model | None, device: torch.device | str) -> Solver:
+def solver_with(
+    problem: Problem, model: Model | None, device: torch.device | str, group: Group | None = None
+) -> Solver:
     """A solver with a model; shipped and loaded models are kept for the next call, files may change until then."""
+    if group is not None:
+        return Solver(problem, model, group=group)
     if isinstance(model, Checkpoint) or (model is not None and is_known(model)):
         return shared_solver(problem, model, str(device))
     return Solver(problem, model, device=str(device))

@@ -119,12 +119,18 @@ class MessageLayer(nn.Module):
             divisor = divisor * scale
         summed = batch.neighbor_sum(self.message(h), weighted=self.weighted)
         aggregated = self.message_norm(batch, summed * (1 / divisor)[:, None, None].to(summed.dtype))
-        out: Tensor = self.norm(self.skip(h) + self.node_mlp(torch.cat([h, aggregated.to(h.dtype)], dim=-1)))
+        return self.update(h, aggregated.to(h.dtype))
+
+    def update(self, h: Tensor, aggregated: Tensor) -> Tensor:
+        """The new features of nodes, given what their neighbours say. [N, S, F]."""
+        out: Tensor = self.norm(self.skip(h) + self.node_mlp(torch.cat([h, aggregated], dim=-1)))
         return out
 
 
 class GraphNorm(nn.Module):
     """Normalise every feature over the nodes of one graph and sample, after removing a learnable share of the mean."""
+
+    epsilon = 1e-5
 
     def __init__(self, num_features: int) -> None:
         super().__init__()
@@ -137,7 +143,7 @@ class GraphNorm(nn.Module):
         values = values.float() if values.dtype == torch.bfloat16 else values
         centred = values - batch.spread(self.mean_scale * batch.graph_mean(values))
         variance = batch.graph_mean(centred.square())
-        return centred * batch.spread(self.scale * (variance + 1e-5).rsqrt()) + self.shift
+        return centred * batch.spread(self.scale * (variance + self.epsilon).rsqrt()) + self.shift
 
 
 def node_inputs(batch: Batch, config: GnnConfig) -> Tensor | None:

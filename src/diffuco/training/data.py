@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from diffuco.diffusion.randomness import SharedRandom
+from diffuco.foundation.distributed import Group
 from diffuco.foundation.errors import InputError
 from diffuco.foundation.wording import counted
 from diffuco.graphs.batch import Batch, DenseBatch, make_batch
 from diffuco.graphs.graph import Graph
-from diffuco.training.distributed import Group
 
 Indices = NDArray[np.int64]
 """Positions in the list of graphs. [M]"""

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from diffuco.foundation.distributed import leads
 from diffuco.foundation.errors import InputError
 from diffuco.foundation.files import lock
 from diffuco.graphs.collection import Collection
-from diffuco.training.distributed import leads
 from diffuco.training.held_out import check_unchanged
 from diffuco.training.resume import FILE
 

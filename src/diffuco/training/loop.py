@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from diffuco.foundation.distributed import joined_group
 from diffuco.graphs.collection import Collection
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.statistics import describe
@@ -14,7 +15,6 @@ from diffuco.pretrained import load_model
 from diffuco.problems import Problem
 from diffuco.training.config import TrainConfig
 from diffuco.training.data import TrainingGraphs
-from diffuco.training.distributed import joined_group
 from diffuco.training.examples import find_examples
 from diffuco.training.folder import claimed
 from diffuco.training.held_out import publish

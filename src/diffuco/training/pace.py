@@ -10,11 +10,11 @@ import numpy as np
 import torch
 
 from diffuco.foundation.devices import now
+from diffuco.foundation.distributed import Group
 from diffuco.graphs.graph import Graph
 from diffuco.inference.sampler import Sampler
 from diffuco.training.config import TrainConfig
 from diffuco.training.data import TrainingGraphs
-from diffuco.training.distributed import Group
 from diffuco.training.parts import Parts
 from diffuco.training.step import TrainStep
 from diffuco.training.validation import Validation

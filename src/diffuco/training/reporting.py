@@ -11,9 +11,9 @@ from typing import Any, Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from diffuco.foundation.distributed import Group
 from diffuco.foundation.files import finite
 from diffuco.training.config import TrainConfig
-from diffuco.training.distributed import Group
 from diffuco.training.step import Outcome
 
 LOG_EVERY = 50

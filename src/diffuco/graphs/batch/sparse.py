@@ -45,9 +45,9 @@ class SparseBatch(Batch):
         starts = np.cumsum(sizes) - sizes
         csrs = [graph.csr for graph in graphs]
         counts = np.concatenate([[0], *[np.diff(csr.indptr) for csr in csrs]])
-        indices = np.concatenate(
-            [np.empty(0, np.int64), *[csr.indices + start for csr, start in zip(csrs, starts, strict=True)]]
-        )
+        indices = csrs[0].indices  # a single large graph need not be copied
+        if len(csrs) > 1:
+            indices = np.concatenate([csr.indices + start for csr, start in zip(csrs, starts, strict=True)])
         weights = None
         if any(graph.edge_weights is not None for graph in graphs):
             weights = torch.from_numpy(np.concatenate([csr.weights for csr in csrs])).float().to(device)

@@ -4,6 +4,7 @@ import re
 import warnings
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from operator import eq
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -14,6 +15,8 @@ from diffuco.foundation.wording import counted
 from diffuco.graphs.formats.source import Source
 from diffuco.graphs.graph import Graph
 
+MAX_TABLE = 4
+"""A table of all numbers between two labels may have this many entries per label; beyond, labels are sorted."""
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,100}")
 
 
@@ -113,6 +116,33 @@ def as_integers(labels: list[str]) -> list[int] | None:
         return None
     numbers = [int(label) for label in labels]
     return numbers if len(set(numbers)) == len(numbers) else None
+
+
+def numbered(names: NDArray[Any]) -> tuple[Sequence[int], NDArray[np.int64]]:
+    """The labels of the nodes if these whole numbers name them, in order, and the node of each name.
+
+    >>> labels, nodes = numbered(np.array([[7, 5], [5, 9]]))
+    >>> labels, nodes.tolist()
+    ([5, 7, 9], [[1, 0], [0, 2]])
+    """
+    lowest, highest = (int(names.min()), int(names.max())) if names.size else (0, -1)
+    if highest - lowest >= MAX_TABLE * names.size + 1 or highest > np.iinfo(np.int64).max:
+        distinct, nodes = np.unique(names, return_inverse=True)
+        return distinct.tolist(), nodes.reshape(names.shape)
+    nodes = names.astype(np.int64, copy=False)
+    nodes = nodes - lowest if lowest else nodes
+    is_label = np.zeros(highest - lowest + 1, dtype=np.bool_)
+    is_label[nodes] = True
+    labels = np.flatnonzero(is_label)
+    if len(labels) == len(is_label):
+        return range(len(labels)) if lowest == 0 else (labels + lowest).tolist(), nodes
+    return (labels + lowest).tolist(), (np.cumsum(is_label) - 1)[nodes]
+
+
+def unless_counted(labels: Sequence[Hashable]) -> Sequence[Hashable]:
+    """The labels; those that are 0, 1, 2, ... are what nodes are called anyway."""
+    counted = range(len(labels))
+    return counted if all(map(eq, labels, counted)) else labels
 
 
 def build_graph(

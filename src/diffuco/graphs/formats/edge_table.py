@@ -14,7 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diffuco.foundation.wording import counted
-from diffuco.graphs.formats.base import EdgeRows, as_integers, build_graph, check_finite, warn
+from diffuco.graphs.formats.base import (
+    EdgeRows,
+    as_integers,
+    build_graph,
+    check_finite,
+    numbered,
+    unless_counted,
+    warn,
+)
 from diffuco.graphs.formats.column_names import are_own_names, edge_columns, stem
 from diffuco.graphs.formats.numbers import NUMBER, LineKinds, NotNumericError, NumericLines, read_numbers
 from diffuco.graphs.formats.source import Block, Source, quoted
@@ -46,11 +54,11 @@ def read_table(source: Source, records: Callable[[], Iterator[Record]], *, separ
     if names is None or names.chosen == list(range(len(names.names))):
         kinds = LineKinds(separators=separators, skipped_line=0 if names is None else names.line)
         try:
-            graph = _graph_of_numbers(source, read_numbers(source, kinds))
+            found = _edges_of_numbers(source, read_numbers(source, kinds))
         except NotNumericError:
-            graph = None
-        if graph is not None:
-            return graph
+            found = None
+        if found is not None:
+            return _labelled_graph(source, *found)
     return graph_of_records(source, records() if names is None else _below(names, records()))
 
 
@@ -78,7 +86,7 @@ def graph_of_records(source: Source, records: Iterable[Record]) -> Graph:
         np.array(weights) if width == 3 else None,
         np.array(lines),
     )
-    return _labelled_graph(source, rows, labels)
+    return _labelled_graph(source, rows, unless_counted(labels))
 
 
 def decoded_lines(source: Source, block: Block) -> Iterator[tuple[int, str]]:
@@ -143,26 +151,29 @@ def _below(names: Names, records: Iterator[Record]) -> Iterator[Record]:
         yield line, [columns[position] for position in names.chosen if position < len(columns)]
 
 
-def _graph_of_numbers(source: Source, table: NumericLines) -> Graph | None:
-    """The graph of a table that is all numbers; None if its labels are not all small whole numbers."""
+def _edges_of_numbers(source: Source, table: NumericLines) -> tuple[EdgeRows, Sequence[int]] | None:
+    """Edges and labels of a table that is all numbers; None if its labels are not all small whole numbers."""
     is_edge = table.counts > 1
-    starts = np.cumsum(table.counts) - table.counts
-    width = int(table.counts[is_edge][0]) if is_edge.any() else 2
+    width = int(table.counts[is_edge.argmax()]) if is_edge.any() else 2
     bad = np.flatnonzero((table.counts > 3) | (is_edge & (table.counts != width)))
     if len(bad):
         raise _column_error(source, int(table.counts[bad[0]]), width, int(table.lines[bad[0]]))
-    ends = np.stack([starts[is_edge], starts[is_edge] + 1], axis=1)
-    names = table.values[np.concatenate([ends.ravel(), starts[~is_edge]])]
-    with np.errstate(invalid="ignore"):
-        if not np.all((np.abs(names) < _LARGEST_EXACT) & (names == np.floor(names))):
-            return None
-    labels, nodes = np.unique(names.astype(np.int64), return_inverse=True)
-    weights = table.values[starts[is_edge] + 2] if width == 3 else None
-    lines = table.lines[is_edge]
+    edges, alone = table, table.values[:0]
+    if not is_edge.all():
+        edges, alone = table.select(is_edge), table.select(~is_edge).values
+    cells = edges.values.reshape(-1, width)
+    names = cells[:, :2].ravel()
+    names = np.concatenate([names, alone]) if len(alone) else names
+    if len(names) and not -_LARGEST_EXACT < names.min() <= names.max() < _LARGEST_EXACT:
+        return None
+    whole = names.astype(np.int64)
+    if not np.array_equal(whole, names):
+        return None
+    labels, nodes = numbered(whole)
+    weights = cells[:, 2].copy() if width == 3 else None
     if weights is not None:
-        check_finite(source, weights, lines)
-    rows = EdgeRows(nodes[: ends.size].reshape(-1, 2), weights, lines)
-    return _labelled_graph(source, rows, labels.tolist())
+        check_finite(source, weights, edges.lines)
+    return EdgeRows(nodes[: 2 * len(cells)].reshape(-1, 2), weights, edges.lines), labels
 
 
 def _column_error(source: Source, count: int, width: int, line: int) -> Exception:
@@ -177,7 +188,7 @@ def _column_error(source: Source, count: int, width: int, line: int) -> Exceptio
 def _weight(source: Source, text: str, line: int) -> float:
     if not _is_number(text):
         raise source.error(f"weight {quoted(text)} is not a number; write {EXPECTED}", line)
-    weight = float(text)
+    weight = float(text.strip())
     if not math.isfinite(weight):
         raise source.error(f"weight {weight}; write a finite number", line)
     return weight
@@ -194,5 +205,4 @@ def _ordered_labels(labels: list[str]) -> tuple[Sequence[Hashable], NDArray[np.i
 
 def _labelled_graph(source: Source, rows: EdgeRows, labels: Sequence[Hashable]) -> Graph:
     source.check_num_nodes(len(labels))
-    plain = range(len(labels))
-    return build_graph(source, rows, len(labels), labels=plain if labels == list(plain) else labels)
+    return build_graph(source, rows, len(labels), labels=labels)

@@ -6,7 +6,9 @@ examined on its own only to say what is wrong with it. Shapes: L lines with data
 
 import re
 import warnings
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +22,10 @@ from diffuco.graphs.formats.source import Block, Source, quoted
 NUMBER = re.compile(rb"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.IGNORECASE)
 MAX_NUMBERS = 300_000_000
 """Enough for 100 million weighted edges; more would not fit in the memory of most machines."""
+COMPILED_BYTES = 2**20
+"""Blocks from which on a compiled loop pays; compiling or loading it takes about a second."""
+BLOCKS_AHEAD = 4
+"""Blocks that are parsed at once, on as many threads; each holds some 20 MB."""
 _NEWLINE, _SPACE = 10, 32
 _IS_SPACE = np.isin(np.arange(256), np.frombuffer(b" \t\n\v\f\r", dtype=np.uint8))
 
@@ -72,13 +78,18 @@ class NumericLines:
 
 def read_numbers(source: Source, kinds: LineKinds) -> NumericLines:
     """All lines of numbers in the input."""
-    parts, num_values = [], 0
-    for block in source.blocks():
-        parts.append(_parse_block(source, block, kinds))
-        num_values += len(parts[-1].values)
+    return _concatenate(list(number_blocks(source, kinds)))
+
+
+def number_blocks(source: Source, kinds: LineKinds) -> Iterator[NumericLines]:
+    """The same, block by block."""
+    num_values = 0
+    for block, plain_lines in _parsed_ahead(source, kinds):
+        table = plain_lines() or _parse_block(source, block, kinds)
+        num_values += len(table.values)
         if num_values > MAX_NUMBERS:
             raise source.error(f"more than {MAX_NUMBERS} numbers; give a smaller file", block.first_line)
-    return _concatenate(parts)
+        yield table
 
 
 def columns(
@@ -106,6 +117,51 @@ def edge_rows(
     weights = np.ascontiguousarray(cells[:, 2])
     check_finite(source, weights, table.lines)
     return EdgeRows(pairs, weights, table.lines)
+
+
+def _parsed_ahead(source: Source, kinds: LineKinds) -> Iterator[tuple[Block, Callable[[], NumericLines | None]]]:
+    """Every block, with a call for its lines if it is plain; other threads parse long blocks while this one reads."""
+    waiting: deque[tuple[Block, Callable[[], NumericLines | None]]] = deque()
+    error = None
+    with ThreadPoolExecutor(BLOCKS_AHEAD) as threads:
+        try:
+            for block in source.blocks():
+                is_long = len(block.text) >= COMPILED_BYTES
+                parsing = threads.submit(_parse_plain_block, block, kinds).result if is_long else lambda: None
+                waiting.append((block, parsing))
+                if len(waiting) > BLOCKS_AHEAD:
+                    yield waiting.popleft()
+        except InputError as later:  # what is wrong in the blocks before it comes first
+            error = later
+        yield from waiting
+    if error is not None:
+        raise error
+
+
+def _parse_plain_block(block: Block, kinds: LineKinds) -> NumericLines | None:
+    """The lines of a block of nothing but plain numbers; None for any other block."""
+    # Imported here: importing numba takes a third of a second.
+    from diffuco.graphs.formats import number_kernels as loops
+
+    text = np.frombuffer(block.text, dtype=np.uint8)
+    if block.first_line <= kinds.skipped_line < block.first_line + block.num_lines:
+        return None
+    known = {loops.COMMENT: kinds.comments, loops.TAG: kinds.tags, loops.SEPARATOR: kinds.separators}
+    known |= {loops.BLANK: b" \t\v\f\r", loops.NEWLINE: b"\n"}
+    known |= {loops.MINUS: b"-", loops.PLUS: b"+", loops.POINT: b"."}
+    table = np.full(256, loops.OTHER, dtype=np.uint8)
+    table[list(b"0123456789")] = range(10)
+    for kind, characters in known.items():
+        table[list(characters)] = kind
+    lines, counts = np.empty(block.num_lines, dtype=np.int64), np.empty(block.num_lines, dtype=np.int64)
+    tags, values = np.empty(block.num_lines, dtype=np.uint8), np.empty(len(text) // 2)
+    num_lines, num_values = loops.parse_plain_lines(
+        text, table, kinds.keep_blank, bool(kinds.tags), counts, tags, lines, values
+    )
+    if num_lines < 0:
+        return None
+    lines += block.first_line
+    return NumericLines(lines[:num_lines], counts[:num_lines], values[:num_values], tags[:num_lines], [])
 
 
 def _parse_block(source: Source, block: Block, kinds: LineKinds) -> NumericLines:

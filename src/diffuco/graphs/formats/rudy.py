@@ -10,7 +10,7 @@ import numpy as np
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.formats.base import Format, build_graph, check_num_edges, warn
 from diffuco.graphs.formats.headers import counts_line
-from diffuco.graphs.formats.numbers import LineKinds, edge_rows, read_numbers
+from diffuco.graphs.formats.numbers import LineKinds, edge_rows, number_blocks, read_numbers
 from diffuco.graphs.formats.output import edge_columns, write_line, write_rows
 from diffuco.graphs.formats.source import Source
 from diffuco.graphs.graph import Graph
@@ -42,13 +42,19 @@ def looks_like_rudy(source: Source) -> bool:
     if widths[1] == 3:
         return True
     num_nodes, num_edges = (float(word) for word in start[0].split())
+    num_found = 0
     try:
-        table = read_numbers(source, LineKinds()).without_first()
+        for position, block in enumerate(number_blocks(source, LineKinds())):
+            table = block.without_first() if position == 0 else block
+            num_found += len(table.lines)
+            # An edge list is no reason to read on: most show within a block that their first line is no header.
+            if num_found > num_edges or not np.all(table.counts == 2):
+                return False
+            if not np.all((table.values >= 1) & (table.values <= num_nodes)):
+                return False
     except InputError:
         return False
-    if len(table.lines) != num_edges or not np.all(table.counts == 2):
-        return False
-    if not np.all((table.values >= 1) & (table.values <= num_nodes)):
+    if num_found != num_edges:
         return False
     if num_edges <= num_nodes:
         remedy = f"{source.choose_format} edge-list if it is an edge"

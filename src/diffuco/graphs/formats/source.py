@@ -42,6 +42,7 @@ class Block(NamedTuple):
 
     first_line: int
     """Number of the first line in the file, from 1."""
+    num_lines: int
     text: bytes
     """Ends with a newline."""
 
@@ -107,15 +108,16 @@ class Source:
                 )
             end = text.rfind(b"\n") + 1
             if end:
-                yield Block(line, text[:end])
-                line += text.count(b"\n", 0, end)
+                num_lines = text.count(b"\n", 0, end)
+                yield Block(line, num_lines, text[:end])
+                line += num_lines
             if line > MAX_LINES:
                 raise self.error(f"more than {MAX_LINES} lines; give a smaller file", line)
             rest = text[end:]
         if line == 1 and not rest:
             raise self.error("the file is empty; give a file with a graph")
         if rest:
-            yield Block(line, rest + b"\n")
+            yield Block(line, 1, rest + b"\n")
 
     def seekable(self) -> IO[bytes]:
         """The decompressed bytes as a file that can be read at any position."""

@@ -13,6 +13,7 @@ from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import Batch
 from diffuco.model.base import Network
 from diffuco.model.engine.parameters import FlatParameters
+from diffuco.model.engine.rowwise import RowwiseGnn
 from diffuco.model.engine.tiled import TiledGnn
 from diffuco.model.gnn import Gnn
 from diffuco.ops import triton_works
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 ENGINES = ("reference", "compiled", "fused")
 """Engines that also train, in this order: plain float32, torch.compile with bfloat16 products, Triton kernels in
-float16. `sampling_engine` knows one more."""
+float16. `sampling_engine` knows two more."""
 FUSED_HIDDEN = (16, 32, 64, 128)
 """Widths whose tiles fit the tensor cores."""
 TILED_HIDDEN = 64
@@ -71,8 +72,13 @@ def pick_engine(name: str, network: Network, device: torch.device) -> str:
     return name
 
 
-def sampling_engine(network: Network, device: torch.device) -> str:
-    """The fastest engine for drawing samples; compiling does not pay, as every batch has a shape of its own."""
+def sampling_engine(network: Network, device: torch.device, *, in_parts: bool = False) -> str:
+    """The fastest engine for drawing samples; compiling does not pay, as every batch has a shape of its own.
+
+    Where several processes have a part of the rows each, only two engines ask the batch for all sums over graphs.
+    """
+    if in_parts:
+        return "rowwise" if type(network) is Gnn else "reference"
     if pick_engine("auto", network, device) == "fused":
         return "fused"
     is_narrow = type(network) is Gnn and network.config.num_hidden <= TILED_HIDDEN
@@ -81,7 +87,7 @@ def sampling_engine(network: Network, device: torch.device) -> str:
 
 def accelerate(
     network: Network, parameters: FlatParameters, engine: str, *, calls_at_once: int = 1
-) -> "Network | MixedPrecisionDenoiser | FusedGnn | TiledGnn":
+) -> "Network | MixedPrecisionDenoiser | FusedGnn | TiledGnn | RowwiseGnn":
     """The network with the given engine; `network` is on its device and `parameters` are its flat parameters.
 
     `calls_at_once` is the number of calls that will be differentiated together.
@@ -96,6 +102,8 @@ def accelerate(
         return FusedGnn(network, parameters, calls_at_once=calls_at_once)
     if engine == "tiled":
         return TiledGnn(network, parameters)
+    if engine == "rowwise":
+        return RowwiseGnn(network)
     # All layers share their code, and every variant of it (types, sizes, with and without gradient) counts.
     torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, MAX_VARIANTS)
     for part in (*network.layers, network.head):

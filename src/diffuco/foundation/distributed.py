@@ -1,14 +1,16 @@
-"""Several processes that train one model: each takes a share of every batch, and gradients are summed.
+"""Several processes at one task, one device each, on one machine or several.
 
-`torchrun --nproc-per-node 4 -m diffuco train RECIPE` starts them, on one machine or several. Random numbers are drawn
-for the whole batch (`SharedRandom`), so the number of processes changes the parameters by rounding only.
+`torchrun --nproc-per-node 4 -m diffuco train RECIPE` trains one model: each process takes a share of every batch, and
+gradients are summed. With `solve`, each takes a share of a graph's nodes (`graphs.batch.part`). Random numbers are
+drawn for all processes (`SharedRandom`), so their number changes the results by rounding only.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -36,7 +38,12 @@ class Group:
         >>> [Group(torch.device("cpu"), rank, 3).share(8) for rank in range(3)]
         [slice(0, 2, None), slice(2, 5, None), slice(5, 8, None)]
         """
-        return slice(self.rank * length // self.size, (self.rank + 1) * length // self.size)
+        bounds = self.bounds(length)
+        return slice(bounds[self.rank], bounds[self.rank + 1])
+
+    def bounds(self, length: int) -> list[int]:
+        """Where the parts of a list begin and end, for all processes."""
+        return [rank * length // self.size for rank in range(self.size + 1)]
 
     def add_up(self, values: Tensor) -> None:
         """Replace every process's tensor by the sum of all."""
@@ -54,6 +61,27 @@ class Group:
             value = value.clone()
             dist.all_reduce(value)
         return value
+
+    def max(self, value: Tensor) -> Tensor:
+        """The largest value of a tensor over all processes, entry by entry."""
+        if self.size > 1:
+            value = value.clone()
+            dist.all_reduce(value, dist.ReduceOp.MAX)
+        return value
+
+    def exchange(self, rows: Tensor, num_sent: Sequence[int], num_received: Sequence[int], *, out: Tensor) -> None:
+        """Send the first rows to the first process, the next to the second and so on; `out` gets what all send here."""
+        if self.size > 1:
+            dist.all_to_all_single(out, rows.contiguous(), list(num_received), list(num_sent))
+
+    def join(self, rows: Tensor, length: int) -> Tensor:
+        """All rows of a list of which each process has its share."""
+        if self.size == 1:
+            return rows
+        lengths = [last - first for first, last in pairwise(self.bounds(length))]
+        whole = rows.new_empty(length, *rows.shape[1:])
+        self.exchange(torch.cat([rows] * self.size), [len(rows)] * self.size, lengths, out=whole)
+        return whole
 
     def any(self, flag: bool) -> bool:
         """Whether the flag is set in any process."""
