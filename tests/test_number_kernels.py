@@ -12,6 +12,7 @@ from diffuco.graphs.formats.source import Block, TextSource
 
 KINDS = {
     "edge list": LineKinds(separators=b",;"),
+    "tsv": LineKinds(separators=b"\t"),
     "dimacs": LineKinds(comments=b"c", headers=b"p", tags=b"en"),
     "metis": LineKinds(comments=b"%", keep_blank=True),
     "names": LineKinds(skipped_line=3),
@@ -27,6 +28,7 @@ words = st.one_of(
 @pytest.mark.parametrize("kinds", KINDS.values(), ids=KINDS.keys())
 @given(lines=st.lists(st.lists(words, max_size=3).map(" ".join), max_size=4), tag=st.sampled_from(["", "e ", "p "]))
 @example(lines=PLAIN.decode().split("\n"), tag="")
+@example(lines=["1\t\t2"], tag="")
 @settings(max_examples=150, deadline=None)
 def test_plain_lines_are_what_the_other_parser_reads(kinds, lines, tag):
     text = "".join(f"{tag}{line}\n" for line in lines).encode()

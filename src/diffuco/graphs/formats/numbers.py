@@ -146,9 +146,9 @@ def _parse_plain_block(block: Block, kinds: LineKinds) -> NumericLines | None:
     text = np.frombuffer(block.text, dtype=np.uint8)
     if block.first_line <= kinds.skipped_line < block.first_line + block.num_lines:
         return None
-    known = {loops.COMMENT: kinds.comments, loops.TAG: kinds.tags, loops.SEPARATOR: kinds.separators}
-    known |= {loops.BLANK: b" \t\v\f\r", loops.NEWLINE: b"\n"}
-    known |= {loops.MINUS: b"-", loops.PLUS: b"+", loops.POINT: b"."}
+    known = {loops.BLANK: b" \t\v\f\r", loops.NEWLINE: b"\n", loops.MINUS: b"-", loops.PLUS: b"+", loops.POINT: b"."}
+    # These come last, because a separator may also be a blank.
+    known |= {loops.COMMENT: kinds.comments, loops.TAG: kinds.tags, loops.SEPARATOR: kinds.separators}
     table = np.full(256, loops.OTHER, dtype=np.uint8)
     table[list(b"0123456789")] = range(10)
     for kind, characters in known.items():
