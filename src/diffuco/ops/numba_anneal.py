@@ -84,7 +84,7 @@ def _anneal_all(
         for graph, (start, size) in enumerate(spans)
         for chain in range(len(chains))
     ]
-    on_all_threads(anneal, items, doing=f"annealing {schedules.shape[1]:,} sweeps, chains")
+    on_all_threads(anneal, items, doing=f"annealing {schedules.shape[2]:,} sweeps, chains")
     return torch.from_numpy(chains).T.to(states.dtype)
 
 

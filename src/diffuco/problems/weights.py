@@ -84,16 +84,14 @@ def weight_unit(problem: Problem, graph: Graph) -> float:
 
 
 def in_weight_units(problem: Problem, graph: Graph) -> Graph:
-    """The graph with its weights divided by their unit: the same solutions, in the range of float32."""
-    unit = weight_unit(problem, graph)
+    """The graph with the weights that a problem knows, divided by their unit: same solutions, in range of float32."""
+    known, unit = without_ignored_weights(problem, graph), weight_unit(problem, graph)
     if unit == 1.0:
-        return graph
+        return known
     return replace(
-        graph,
-        edge_weights=edge_costs(graph) / unit if problem.uses_edge_weights else graph.edge_weights,
-        node_weights=graph.node_weights / unit
-        if problem.uses_node_weights and graph.node_weights is not None
-        else graph.node_weights,
+        known,
+        edge_weights=edge_costs(known) / unit if problem.uses_edge_weights else None,
+        node_weights=None if known.node_weights is None else known.node_weights / unit,
     )
 
 
