@@ -36,7 +36,8 @@ format: .venv/installed  ## put the code in shape
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-fuzz: .venv/installed  ## mutated files and answers on random graphs, for SECONDS each (600 unless told otherwise)
+fuzz: .venv/installed  ## new random examples; mutated files, answers on random graphs, for SECONDS each (600 if not told)
+	HYPOTHESIS_PROFILE=default $(PYTEST) -q -m "not gpu and not slow" -k "not web_schema" $$(grep -l "^from hypothesis" tests/test_*.py)
 	$(BIN)/python tests/fuzz_files.py --seconds $(or $(SECONDS),600) --seed $(or $(SEED),0)
 	$(BIN)/python tests/fuzz_answers.py --seconds $(or $(SECONDS),600) --seed $(or $(SEED),0)
 

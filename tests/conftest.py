@@ -1,5 +1,6 @@
 """What several test files share: the command line run in-process, tiny untrained models and small graph files."""
 
+import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -7,10 +8,15 @@ from typing import NamedTuple
 
 import pytest
 import torch
+from hypothesis import settings
 
 from diffuco.cli import main
 from diffuco.model import Gnn, GnnConfig, save_checkpoint
 from diffuco.problems import all_problems
+
+# The same examples in every run; `make fuzz` draws new ones.
+settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
 class Outcome(NamedTuple):

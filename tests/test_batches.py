@@ -7,9 +7,11 @@ import signal
 import sys
 import threading
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
 from diffuco.cli import main
@@ -17,6 +19,7 @@ from diffuco.foundation.errors import InputError
 from diffuco.foundation.files import replacing
 from diffuco.graphs.formats import write_graph
 from diffuco.graphs.generate import ba_graph
+from diffuco.integrations.ray_workers import import_ray
 from diffuco.solution.log import SolutionLog
 from processes import start
 
@@ -258,7 +261,9 @@ def test_missing_package_is_named_with_the_remedy(run, house, tmp_path, monkeypa
 @pytest.fixture(scope="module")
 def _cluster():
     """A Ray cluster of two slots."""
-    ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
+    if find_spec("ray") is None:
+        pytest.skip("the extra `ray` is not installed")
+    ray = import_ray()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         ray.init(num_cpus=2, num_gpus=0, include_dashboard=False, log_to_driver=False)
@@ -296,6 +301,16 @@ def test_workers_find_what_one_process_finds_each_graph_once_though_one_is_kille
         f"{folder.name}/{file.name}" for file in folder.iterdir()
     )
     assert all(record["feasible"] for record in found["ray"])
+
+
+@pytest.mark.usefixtures("_cluster")
+def test_a_cluster_that_is_started_here_listens_to_this_machine_only():
+    processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
+    listening = [
+        port.laddr.ip for process in processes for port in process.net_connections() if port.status == "LISTEN"
+    ]
+    assert listening
+    assert {ip.removeprefix("::ffff:") for ip in listening} == {"127.0.0.1"}
 
 
 @pytest.mark.usefixtures("_cluster")

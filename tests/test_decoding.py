@@ -272,9 +272,9 @@ def test_large_sparse_graph_is_decided_by_local_fields_in_seconds(problem):
     batch = SparseBatch.from_graphs([ba_graph(20_000, 4, np.random.default_rng(0))])
     probs = torch.rand(batch.num_rows, 2, generator=seeded(3))
     conditional_expectation(problem, batch, probs[:, :1])  # compiles
-    start = time.perf_counter()
+    start = time.process_time()
     states = conditional_expectation(problem, batch, probs)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
     assert not problem.violations(batch, states).any()
     order = probs[:, 0].argsort(descending=True, stable=True)
     for position in [*range(0, batch.num_rows, 997), *range(batch.num_rows - 5, batch.num_rows)]:

@@ -216,10 +216,10 @@ def test_hostile_headers_are_refused_before_they_are_believed(checkpoint, change
     with safe_open(checkpoint, framework="pt") as file:
         header = json.loads(file.metadata()["diffuco"])
     save_file(load_file(checkpoint), checkpoint, metadata={"diffuco": json.dumps(header | change)})
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(InputError, match=r"model\.safetensors: (not a diffuco checkpoint|the parameters do not fit)"):
         load_checkpoint(checkpoint)
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, f'{{"format": {"1" * 5000}}}', "null", '"x"'], ids=range(4))

@@ -29,6 +29,8 @@ words = st.one_of(
 @given(lines=st.lists(st.lists(words, max_size=3).map(" ".join), max_size=4), tag=st.sampled_from(["", "e ", "p "]))
 @example(lines=PLAIN.decode().split("\n"), tag="")
 @example(lines=["1\t\t2"], tag="")
+@example(lines=["0\t \r 0"], tag="")
+@example(lines=["# a, b,", "1, 2"], tag="")
 @settings(max_examples=150, deadline=None)
 def test_plain_lines_are_what_the_other_parser_reads(kinds, lines, tag):
     text = "".join(f"{tag}{line}\n" for line in lines).encode()

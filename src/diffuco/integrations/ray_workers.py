@@ -124,7 +124,12 @@ def _deaths() -> tuple[type[Exception], ...]:
 
 
 def import_ray() -> Any:
-    """The package `ray`; raises InputError with the remedy if it is missing."""
+    """The package `ray`; raises InputError with the remedy if it is missing.
+
+    Ray reads the variable when it is imported. A cluster that it starts then listens on the loopback address alone;
+    one that is already running is found and used as ever.
+    """
+    os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     try:
         import ray
     except ImportError as error:

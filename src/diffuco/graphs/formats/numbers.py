@@ -167,8 +167,10 @@ def _parse_plain_block(block: Block, kinds: LineKinds) -> NumericLines | None:
 def _parse_block(source: Source, block: Block, kinds: LineKinds) -> NumericLines:
     text = block.text
     if any(mark in text for mark in kinds.separators):
-        mark = b"[" + re.escape(kinds.separators) + b"]"
-        if re.search(mark + rb"[ \t]*(?:" + mark + rb"|[\r\n])|(?:^|\n)[ \t]*" + mark, text):
+        blanks = rb"[^\S\n]*"
+        mark, comment = (b"[" + re.escape(characters) + b"]" for characters in (kinds.separators, kinds.comments))
+        rows = re.sub(rb"(?m)^" + blanks + comment + rb".*", b"", text)
+        if re.search(mark + blanks + b"(?:" + mark + rb"|\n)|(?:^|\n)" + blanks + mark, rows):
             raise NotNumericError(f"{source.shown}: a column is empty; fill it")
         text = text.translate(bytes.maketrans(kinds.separators, b" " * len(kinds.separators)))
     characters = np.frombuffer(text, dtype=np.uint8).copy()
