@@ -26,7 +26,7 @@ from diffuco.graphs.graph import Graph
 from diffuco.methods import get_method
 from diffuco.problems import Problem, all_problems
 
-METHODS = (*["auto"] * 10, *["cp-sat", "highs", "clique-search", "greedy", "anneal"] * 3, "diffuco")
+METHODS = (*["auto"] * 20, *["cp-sat", "highs", "clique-search", "greedy", "anneal"] * 6, "diffuco")
 MAX_NODES = 16
 ROUNDING = 1e-12
 """Values that differ by less than this, as a share of all weights together, are the same: sums are rounded."""
@@ -119,7 +119,7 @@ def truth(problem: Problem, graph: Graph) -> Truth:
 
 def complaint(problem: Problem, graph: Graph, method: str, seed: int) -> str:
     """What is wrong with an answer; `right`, `proven` or `refused` if nothing is."""
-    limit_s = 0.02 if method == "anneal" else None
+    limit_s = 0.005 if method == "anneal" else None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -28,6 +28,12 @@ ROWS_PER_BATCH = {"cpu": 2**16, "cuda": 2**24}
 """Nodes times states of the graphs that are annealed together: what fits a CPU's cache, what keeps a GPU busy."""
 SHARE_OF_TIME = 0.9
 """Of what is left, so that a round ends in time."""
+SHARE_FOR_TRIALS = 0.1
+"""The same for a round that only tells how fast rounds are."""
+SHARE_THAT_TELLS = 0.03
+"""Of the whole time: a round that took less tells too little."""
+MOST_FASTER = 1.3
+"""Times the speed of a round that a longer one may be expected to have."""
 
 
 class Annealer(Method):
@@ -93,22 +99,39 @@ def best_of_rounds(
 ) -> Tensor:
     """The best states of the rounds that fit into the time, each as long as what is left of it allows. [N, S].
 
-    `run(length)` returns the states of a round [N, S]. The first round, of `first_length`, tells how fast it is.
+    `run(length)` returns the states of a round [N, S]. The first ones, of `first_length` and more, tell how fast it is.
     """
     left_s = deadline.remaining_s
     best = run(1)
     finish(batch.device)
     deadline = Deadline.after(left_s)  # compiling, which that round may have begun with, is no search
     length, taken = first_length, 0
+    known = (0, 0.0)  # a length, and how long it took
     while length > 0:
         started = time.perf_counter()
         best = better(problem, batch, best, run(length))
         finish(batch.device)
         taken += length
         report("searching, steps", taken, best=partial(best_objective, problem, batch, best))
-        seconds = (time.perf_counter() - started) / length
-        length = min(max_length, int(SHARE_OF_TIME * deadline.remaining_s / seconds))
+        seconds = time.perf_counter() - started
+        share = SHARE_OF_TIME if seconds >= SHARE_THAT_TELLS * left_s else SHARE_FOR_TRIALS
+        speed = steps_per_s(known, (length, seconds))
+        known = (length, seconds)
+        length = min(max_length, int(share * deadline.remaining_s * speed))
     return best
+
+
+def steps_per_s(shorter: tuple[int, float], longer: tuple[int, float]) -> float:
+    """How fast long rounds are, from two lengths and their seconds: every round also takes a time of its own.
+
+    >>> steps_per_s((20, 0.5), (100, 1.0)), steps_per_s((100, 1.0), (20, 0.5)), steps_per_s((0, 0.0), (20, 0.5))
+    (130.0, 40.0, 40.0)
+    """
+    (few, few_s), (many, many_s) = shorter, longer
+    speed = many / many_s
+    if many <= few or many_s <= few_s:
+        return speed
+    return max(speed, min(MOST_FASTER * speed, (many - few) / (many_s - few_s)))
 
 
 def better(problem: Problem, batch: Batch, first: Tensor, second: Tensor) -> Tensor:

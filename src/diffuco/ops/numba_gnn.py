@@ -5,7 +5,8 @@ the whole layer at once, with one small matrix product after the other. The para
 a GPU (`model.engine.layout`): norms are folded into the matrix after them, so rows are only standardised here.
 
 Tiles are stored as [F, TILE], with a feature's values side by side: a norm over features then adds whole vectors. Only
-messages and their sums are rows [F], because neighbours are read one by one.
+messages and their sums are rows [F], because neighbours are read one by one. A message is read from memory as often as
+its node has neighbours, so its features are whole numbers of 16 bits, in units that the caller knows.
 
 Legend: N nodes, S samples, F hidden features, C = S F columns, R rows: row i S + s is sample s of node i, and tile t
 holds the rows from t TILE on.
@@ -15,11 +16,18 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from diffuco.ops.numba_prefetch import prefetch
+
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
+Shorts = NDArray[np.int16]
 
 TILE = 64
 """Rows of a tile. Products of 64 x 64 x 64 are small enough for BLAS not to start threads of its own."""
+SHORTS_PER_LINE = 32
+"""Of a line of the cache, which has 64 bytes."""
+AHEAD = 8
+"""Neighbours whose messages are fetched into the cache before they are added."""
 EPSILON = np.float32(1e-5)
 ZERO = np.float32(0)
 
@@ -28,32 +36,31 @@ _fast = numba.njit(cache=True, nogil=True, fastmath=True)
 
 @_fast
 def neighbor_rows(
-    first: int, last: int, indptr: Ints, indices: Ints, weights: Floats, messages: Floats, summed: Floats
+    first: int, last: int, indptr: Ints, indices: Ints, weights: Floats, messages: Shorts, summed: Floats
 ) -> None:
     """Sum the messages of each node's neighbours; without weights, `weights` is empty. [N, C] -> [N, C]."""
-    num_columns = messages.shape[1]
+    num_columns, end = messages.shape[1], indptr[last]
     for node in range(first, last):
         row = summed[node]
         row[:] = 0
         for edge in range(indptr[node], indptr[node + 1]):
+            if edge + AHEAD < end:
+                for column in range(0, num_columns, SHORTS_PER_LINE):
+                    prefetch(messages, indices[edge + AHEAD], column)
             message = messages[indices[edge]]
-            if len(weights):
-                weight = weights[edge]
-                for column in range(num_columns):
-                    row[column] += weight * message[column]
-            else:
-                for column in range(num_columns):
-                    row[column] += message[column]
+            weight = weights[edge] if len(weights) else np.float32(1)
+            for column in range(num_columns):
+                row[column] += weight * np.float32(message[column])
 
 
 @_fast
-def scale_rows(first: int, last: int, scale: Floats, summed: Floats, sums: Floats) -> None:
-    """Scale each node's row, and add up the rows and their squares. [N, C], sums [2, C]."""
+def scale_rows(first: int, last: int, scale: Floats, units: Floats, summed: Floats, sums: Floats) -> None:
+    """Scale each node's row from units [C], and add up the rows and their squares. [N, C], sums [2, C]."""
     sums[:] = 0
     for node in range(first, last):
         row = summed[node]
         for column in range(len(row)):
-            value = scale[node] * row[column]
+            value = scale[node] * units[column] * row[column]
             row[column] = value
             sums[0, column] += value
             sums[1, column] += value * value
@@ -72,24 +79,24 @@ def layer_tiles(
     biases: Floats,
     message: Floats,
     message_bias: Floats,
-    messages: Floats,
+    messages: Shorts,
 ) -> None:
     """One layer for tiles of h [tiles, F, TILE], in place; messages [R, F] of the next if `message` is not empty.
 
-    The sum over neighbours of a row in group g is standardised by `offset[g]` and `factor[g]`. `matrices` [4, F, F],
-    as [out, in], are skip, first, first of the sum, second; `biases` [3, F] those of skip, first and second.
+    The sum over neighbours of a row in group g is standardised by `offset[g]` and `factor[g]`, in place. `matrices`
+    [4, F, F], as [out, in], are skip, first, first of the sum, second; `biases` [3, F] those of skip, first and second.
     """
     num_features = h.shape[1]
-    skip = np.empty((num_features, TILE), dtype=np.float32)
+    skip, sent = np.empty((num_features, TILE), dtype=np.float32), np.empty((TILE, num_features), dtype=np.float32)
     hidden, extra, moments = np.empty_like(skip), np.empty_like(skip), np.empty((2, TILE), dtype=np.float32)
     for tile in range(first, last):
         start, own = tile * TILE, h[tile]
+        near = summed[start : start + TILE]
         for row in range(TILE):
             own_offset, own_factor = offset[group[start + row]], factor[group[start + row]]
             for column in range(num_features):
-                value = summed[start + row, column] - own_offset[column]
-                hidden[column, row] = value * own_factor[column]
-        np.dot(matrices[2], hidden, extra)
+                near[row, column] = (near[row, column] - own_offset[column]) * own_factor[column]
+        np.dot(matrices[2], near.T, extra)
         np.dot(matrices[1], own, hidden)
         for column in range(num_features):
             for row in range(TILE):
@@ -103,11 +110,10 @@ def layer_tiles(
                 own[column, row] = skip[column, row] + value + biases[0, column]
         standardise(own, moments)
         if len(message):
-            sent = messages[start : start + TILE]
             np.dot(own.T, message, sent)
             for row in range(TILE):
                 for column in range(num_features):
-                    sent[row, column] += message_bias[column]
+                    messages[start + row, column] = np.int16(np.rint(sent[row, column] + message_bias[column]))
 
 
 @_fast

@@ -19,6 +19,7 @@ from diffuco.model.gnn import Gnn, weight_scale
 from diffuco.ops.threads import on_all_threads
 
 Floats = NDArray[np.float32]
+Shorts = NDArray[np.int16]
 
 MIN_ROWS = 2**14
 """Nodes times samples below which the network itself is used: compiling the loops takes longer than all its steps."""
@@ -51,17 +52,22 @@ class TiledGnn:
         tiles = [(first, min(first + 16, num_tiles)) for first in range(0, num_tiles, 16)]
         rows = torch.zeros(num_tiles * loops.TILE, size)
         rows[: x.numel()] = self.model.encode(batch, x, step, features).flatten(0, 1)
-        messages = rows.numpy() @ packed.messages[0] + packed.biases[0, 0]
+        sent = rows.numpy() @ packed.messages[0] + packed.biases[0, 0]
+        units = _units(np.abs(sent).max(0))
+        messages = np.rint(sent / units).astype(np.int16)
         h = rows.view(num_tiles, loops.TILE, size).transpose(1, 2).contiguous().numpy()  # [tiles, F, TILE]
         group = np.zeros(num_tiles * loops.TILE, dtype=np.int64)
         group[: x.numel()] = graphs.group
-        summed = np.zeros_like(messages)
+        summed = sent  # needed no longer
         for layer in range(len(packed.matrices)):
-            offset, factor = graphs.sum_neighbors(messages, summed, packed.biases[layer, -1])
+            offset, factor = graphs.sum_neighbors(messages, units, summed, packed.biases[layer, -1])
             following = packed.messages[layer + 1 : layer + 2].reshape(-1, size)  # empty after the last layer
             bias = packed.biases[min(layer + 1, len(packed.biases) - 1), 0]
+            # What a layer gives is standardised: its length is at most the root of F.
+            units = _units(np.sqrt(size * np.square(following).sum(0)) + np.abs(bias))
             given = (h, summed, group, offset, factor, packed.matrices[layer], packed.biases[layer, 1:4])
-            on_all_threads(loops.layer_tiles, [(*ends, *given, following, bias, messages) for ends in tiles])
+            sending = (following / units, bias / units, messages)
+            on_all_threads(loops.layer_tiles, [(*ends, *given, *sending) for ends in tiles])
         out = np.empty(num_tiles * loops.TILE, dtype=np.float32)
         on_all_threads(loops.head_tiles, [(*ends, h, *packed.head, out) for ends in tiles])
         return torch.from_numpy(out[: x.numel()]).view(x.shape)
@@ -84,6 +90,12 @@ class TiledGnn:
                 head[-1],
             ),
         )
+
+
+def _units(largest: Floats) -> Floats:
+    """Units in which features up to `largest` [F] are whole numbers of 16 bits."""
+    units: Floats = np.maximum(largest / np.iinfo(np.int16).max, np.finfo(np.float32).tiny)
+    return units
 
 
 class _Parameters(NamedTuple):
@@ -120,13 +132,16 @@ class _Graphs:
             for first in range(start, start + size, num_nodes)
         ]
 
-    def sum_neighbors(self, messages: Floats, summed: Floats, share: Floats) -> tuple[Floats, Floats]:
+    def sum_neighbors(
+        self, messages: Shorts, units: Floats, summed: Floats, share: Floats
+    ) -> tuple[Floats, Floats]:
         """Write the scaled sums over neighbours [R, F]; what GraphNorm subtracts and multiplies by [B S, F]."""
         from diffuco.ops import numba_gnn as loops
 
         batch, size = self.batch, messages.shape[1]
         num_rows = batch.num_rows * self.num_samples
         columns, out = (values[:num_rows].reshape(batch.num_rows, -1) for values in (messages, summed))
+        every_unit = np.tile(units, self.num_samples)
         sums = np.empty((len(self.chunks), 2, columns.shape[1]), dtype=np.float32)
         if isinstance(batch, SparseBatch):
             given = batch.weights if self.weighted else None
@@ -134,13 +149,13 @@ class _Graphs:
             near = (batch.indptr.numpy(), batch.indices.numpy(), weights)
         else:
             near = None
-            out[:] = batch.neighbor_sum(torch.from_numpy(columns), weighted=self.weighted).numpy()
+            out[:] = batch.neighbor_sum(torch.from_numpy(columns).float(), weighted=self.weighted).numpy()
 
         def sum_chunk(number: int) -> None:
             _, first, last = self.chunks[number]
             if near is not None:
                 loops.neighbor_rows(first, last, *near, columns, out)
-            loops.scale_rows(first, last, self.row_scale, out, sums[number])
+            loops.scale_rows(first, last, self.row_scale, every_unit, out, sums[number])
 
         on_all_threads(sum_chunk, [(number,) for number in range(len(self.chunks))])
         totals = np.zeros((batch.num_graphs, *sums.shape[1:]))
