@@ -133,7 +133,7 @@ def test_a_model_of_ones_own_draws_the_reads(models):
 def test_options_that_are_not_known_are_warned_of_and_senseless_ones_refused(sampler):
     with pytest.warns(dimod.exceptions.SamplerUnknownArgWarning, match="chain_strength"):
         sampler.sample_ising({"a": 1}, {}, chain_strength=2)
-    with pytest.raises(ValueError, match="give 1 or more"):
+    with pytest.raises(ValueError, match="give a whole number, 1 or more"):
         sampler.sample_ising({"a": 1}, {}, num_reads=0)
     with pytest.raises(InputError, match="weights must be finite"):
         sampler.sample_ising({"a": float("nan")}, {})

@@ -5,6 +5,7 @@ import json
 import stat
 import sys
 import time
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,8 @@ import diffuco
 import oracle
 from diffuco.foundation.errors import GraphWarning, InputError
 from diffuco.graphs.datasets import get_dataset
+from diffuco.graphs.families import geometric_graph
+from diffuco.graphs.formats import write_graph
 from diffuco.graphs.graph import Graph
 from diffuco.methods import GraphByGraph, all_methods, get_method, register_method
 from diffuco.methods import _methods as registered
@@ -356,3 +359,20 @@ def test_methods_are_listed(run):
     assert {record["time_limit"] for record in records.values()} == {"used", "stops", "ignored"}
     text = run("methods").out
     assert all(name in text for name in records)
+
+
+def test_samples_behind_greedy_are_told(run, tmp_path):
+    graph = geometric_graph(300, 8.0, np.random.default_rng(0))
+    with pytest.warns(
+        GraphWarning, match=r"^graph: samples of mds-ba-small reach \d+, a greedy choice \d+; the model was"
+    ):
+        solution = diffuco.solve(graph, "mds", model="mds-ba-small", samples=2, step_factor=1, refine=0, device="cpu")
+    assert solution.objective > diffuco.solve(graph, "mds", method="greedy").objective
+    write_graph(graph, tmp_path / "sensors.clq")
+    options = ("--model", "mds-ba-small", "--samples", 2, "--step-factor", 1, "--refine", "none")
+    (warning,) = run("solve", "mds", tmp_path / "sensors.clq", *options).warnings
+    assert "sensors: samples of mds-ba-small reach" in warning
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        alike = get_dataset("ba-small").graphs("test", 2)
+        diffuco.solve(alike, "mds", model="mds-ba-small", samples=2, step_factor=1, refine=0, device="cpu")

@@ -130,7 +130,7 @@ def test_rounds_improve_a_large_sparse_graph():
 
 
 def test_rounds_below_zero_are_refused():
-    with pytest.raises(diffuco.InputError, match="rounds is -1; give 0 or more"):
+    with pytest.raises(diffuco.InputError, match="rounds is -1; give a whole number, 0 or more"):
         diffuco.solve([(0, 1)], "mis", rounds=-1)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("mkdocstrings", reason="the extra `docs` is not installed")
+load_config = pytest.importorskip("mkdocs.config").load_config
 
 ROOT = Path(__file__).parents[1]
 FETCHED = re.compile(r"<(?:script|img|iframe|source)[^>]* src=\"?(https?:|//)|<link[^>]* href=\"?(https?:|//)[^>]*>")
@@ -34,6 +35,13 @@ def test_every_page_is_in_the_navigation():
     config = (ROOT / "mkdocs.yml").read_text()
     missing = [page.name for page in (ROOT / "docs").glob("*.md") if f"docs/{page.name}" not in config]
     assert not missing, f"add {missing} to nav in mkdocs.yml"
+
+
+def test_every_page_links_to_the_repository_if_its_address_is_given(monkeypatch):
+    monkeypatch.setenv("REPOSITORY", "https://example.org/diffuco")
+    assert load_config(str(ROOT / "mkdocs.yml")).repo_url == "https://example.org/diffuco"
+    monkeypatch.delenv("REPOSITORY")
+    assert not load_config(str(ROOT / "mkdocs.yml")).repo_url
 
 
 def test_nothing_is_fetched_from_the_internet(site):

@@ -177,7 +177,9 @@ def test_solve_takes_paths_and_lists_and_keeps_labels(tmp_path):
         ({"step_factor": 0}, "step factor is 0"),
         ({"token_size": 0}, "token size is 0"),
         ({"decode": "magic"}, "unknown decoding"),
-        ({"refine": -1}, "-1 sweeps of refinement"),
+        ({"refine": -1}, "refine is -1; give a whole number, 0 or more"),
+        ({"refine": "none"}, "refine is 'none'; give a whole number, 0 or more"),
+        ({"samples": 2.5}, "samples is 2.5; give a whole number, 1 or more"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options, complaint):

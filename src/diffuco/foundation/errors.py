@@ -1,4 +1,4 @@
-"""The exception for input that the program cannot use, and the warning for what it drops or ignores."""
+"""The exception for input that the program cannot use, and the warning for what it drops, ignores or solves badly."""
 
 
 class InputError(ValueError):
@@ -9,4 +9,4 @@ class InputError(ValueError):
 
 
 class GraphWarning(UserWarning):
-    """Something in the input was dropped or ignored."""
+    """Something in the input was dropped or ignored, or a model does not suit it."""

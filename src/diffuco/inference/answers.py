@@ -43,13 +43,11 @@ class SampleOptions:
     the paper's method."""
 
     def __post_init__(self) -> None:
-        if self.refine is not None and self.refine < 0:
-            raise InputError(f"{self.refine} sweeps of refinement; give 0 or more")
-        if self.rounds < 0:
-            raise InputError(f"rounds is {self.rounds}; give 0 or more")
-        for name in ("samples", "step_factor", "token_size"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name.replace('_', ' ')} is {getattr(self, name)}; give 1 or more")
+        least = {"samples": 1, "step_factor": 1, "token_size": 1, "rounds": 0, "refine": 0}
+        for name, lowest in least.items():
+            value = getattr(self, name)
+            if not (isinstance(value, int | np.integer) and value >= lowest) and (name, value) != ("refine", None):
+                raise InputError(f"{name.replace('_', ' ')} is {value!r}; give a whole number, {lowest} or more")
         if self.decode not in get_args(Decode):
             raise InputError(f"unknown decoding '{self.decode}'; choose one of {', '.join(get_args(Decode))}")
 

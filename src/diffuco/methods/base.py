@@ -60,6 +60,8 @@ class Method(ABC):
     summary: ClassVar[str]
     """One line for `diffuco methods`."""
     time_limit: ClassVar[TimeLimit] = "ignored"
+    draws_samples: ClassVar[bool] = False
+    """Whether answers are samples of a model, which may not suit a graph."""
 
     def solves(self, problem: Problem) -> bool:
         """Whether the method can solve a problem; by default it can solve any."""

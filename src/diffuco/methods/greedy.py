@@ -4,12 +4,20 @@
 (Toenshoff et al. 2020, Sec. 5.2): the cover is what the minimum-degree independent set leaves.
 """
 
+import warnings
+from collections.abc import Sequence
+
 import numpy as np
 
+from diffuco.foundation.errors import GraphWarning
 from diffuco.graphs.graph import Graph
-from diffuco.methods.base import Deadline, GraphByGraph, repair
+from diffuco.methods.base import Deadline, GraphByGraph, Settings, repair
 from diffuco.problems import MinimumVertexCover, Problem, States
 from diffuco.problems.greedy import independent_set
+from diffuco.solution.result import Solution, as_count
+
+GREEDY_NODES = 5000
+"""The largest graph on which samples are compared with a greedy choice, which takes a tenth of a second."""
 
 
 class Greedy(GraphByGraph):
@@ -37,3 +45,16 @@ class DegreeBasedGreedy(GraphByGraph):
     def search(self, problem: Problem, graph: Graph, seed: int, deadline: Deadline) -> States:
         """Choose everything but the independent set."""
         return ~independent_set(graph, np.random.default_rng(seed))
+
+
+def warn_if_greedy_is_ahead(problem: Problem, found: Sequence[Solution]) -> None:
+    """Issue a `GraphWarning` if samples are worse than a greedy choice on the first graph that is not large."""
+    first = next((solution for solution in found if 0 < solution.graph.num_nodes <= GREEDY_NODES), None)
+    if first is None:
+        return
+    (greedy,) = Greedy().solve(problem, [first.graph], Settings())
+    if first.feasible and greedy.feasible and problem.sign * (first.objective - greedy.objective) > 0:
+        values = f"{as_count(first.objective)}, a greedy choice {as_count(greedy.objective)}"
+        told = f"{first.graph.name or 'graph'}: samples of {first.found_by} reach {values}"
+        remedy = "the model was trained on other graphs; leave out the options of models"
+        warnings.warn(GraphWarning(f"{told}; {remedy}"), stacklevel=3)

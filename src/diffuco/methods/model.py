@@ -42,6 +42,7 @@ class ModelMethod(Method):
     name = "diffuco"
     summary = "samples of a trained model, decoded and refined"
     time_limit = "used"
+    draws_samples = True
 
     model: Model | None = None
     """None: the shipped model that is closest to each graph."""

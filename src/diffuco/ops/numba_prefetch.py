@@ -11,13 +11,12 @@ READ, KEEP, DATA = 0, 3, 1
 """What LLVM's `prefetch` takes: to read, to stay in all caches, no instructions."""
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def prefetch(typing: Any, array: Any, row: Any, column: Any) -> Any:
-    """Fetch what is at `array[row, column]` into the cache; the loop goes on meanwhile."""
-
+def _prefetch(typing: Any, array: Any, row: Any, column: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         given = context.make_array(signature.args[0])(context, builder, values[0])
-        place = cgutils.get_item_pointer(context, builder, signature.args[0], given, values[1:])
+        place = cgutils.get_item_pointer(  # type: ignore[no-untyped-call]
+            context, builder, signature.args[0], given, values[1:]
+        )
         place = builder.bitcast(place, ir.PointerType(ir.IntType(8)))
         flags = [ir.Constant(ir.IntType(32), flag) for flag in (READ, KEEP, DATA)]
         kind = ir.FunctionType(ir.VoidType(), [place.type, *(flag.type for flag in flags)])
@@ -25,3 +24,7 @@ def prefetch(typing: Any, array: Any, row: Any, column: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(array, types.intp, types.intp), generate
+
+
+prefetch: Any = intrinsic(_prefetch)
+"""`prefetch(array, row, column)` in a compiled loop fetches what is there into the cache, and the loop goes on."""

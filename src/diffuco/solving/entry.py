@@ -11,6 +11,7 @@ from diffuco.foundation.progress import Follower, following
 from diffuco.graphs.graph import Graph
 from diffuco.graphs.pairs import is_edge_list
 from diffuco.methods import Method, Settings, check_method, get_method
+from diffuco.methods.greedy import warn_if_greedy_is_ahead
 from diffuco.problems import Problem, States, check_weights, get_problem, graph_for
 from diffuco.solution.result import Solution
 from diffuco.solution.verification import states_of
@@ -80,6 +81,8 @@ def solve(
     settings = Settings(seed, device, time_limit_s, on_solved)
     with following(on_progress) if on_progress else nullcontext():
         found = chosen.solve(known, graphs, settings)
+    if chosen.draws_samples and time_limit_s is None:
+        warn_if_greedy_is_ahead(known, found)
     if starts is not None:
         pairs = zip(found, starts, strict=True)
         found = [improved(solution, own, chosen, seed=seed, device=settings.device) for solution, own in pairs]

@@ -132,15 +132,13 @@ class _Graphs:
             for first in range(start, start + size, num_nodes)
         ]
 
-    def sum_neighbors(
-        self, messages: Shorts, units: Floats, summed: Floats, share: Floats
-    ) -> tuple[Floats, Floats]:
+    def sum_neighbors(self, messages: Shorts, units: Floats, summed: Floats, share: Floats) -> tuple[Floats, Floats]:
         """Write the scaled sums over neighbours [R, F]; what GraphNorm subtracts and multiplies by [B S, F]."""
         from diffuco.ops import numba_gnn as loops
 
         batch, size = self.batch, messages.shape[1]
         num_rows = batch.num_rows * self.num_samples
-        columns, out = (values[:num_rows].reshape(batch.num_rows, -1) for values in (messages, summed))
+        columns, out = messages[:num_rows].reshape(batch.num_rows, -1), summed[:num_rows].reshape(batch.num_rows, -1)
         every_unit = np.tile(units, self.num_samples)
         sums = np.empty((len(self.chunks), 2, columns.shape[1]), dtype=np.float32)
         if isinstance(batch, SparseBatch):
