@@ -130,7 +130,7 @@ def test_gradients_average_to_the_gradient_of_the_expected_cost():
 
 
 def config_of(**changes):
-    settings = {"num_steps": 4, "start_temperature": 0.1, "anneal_epochs": 40, "noise": "exponential"}
+    settings = {"num_steps": 4, "start_temperature": 0.1, "anneal_epochs": 15, "noise": "exponential"}
     small = {"num_layers": 2, "num_hidden": 16, "num_random_features": 2, "graphs_per_batch": 8, "num_train_graphs": 32}
     checks = {"num_validation_graphs": 8, "validate_every": 24, "checkpoint_every": 24, "learning_rate": 0.01}
     return TrainConfig("mis", "rb-tiny", **{"objective": "imitation"} | settings | small | checks | changes)

@@ -159,9 +159,10 @@ def plan(
 
 def walks_pay(problem: Problem, graph: Graph, device: "torch.device", time_limit_s: float | None) -> bool:
     """Whether NuMVC may find more than annealing: on a CPU, on graphs like RB with hundreds to thousands of nodes."""
-    fits = WALK_NODES[0] <= graph.num_nodes <= WALK_NODES[1] and 2 * graph.num_edges > SPARSE_DEGREE * graph.num_nodes
+    few, many = WALK_NODES
+    is_alike = few <= graph.num_nodes <= many and 2 * graph.num_edges > SPARSE_DEGREE * graph.num_nodes
     has_time = device.type == "cpu" and (time_limit_s is None or time_limit_s >= WALK_S)
-    return fits and has_time and NuMvc().solves(problem) and graph.node_weights is None
+    return is_alike and has_time and NuMvc().solves(problem) and graph.node_weights is None
 
 
 def ahead(first: Solution, second: Solution) -> Solution:
@@ -177,11 +178,9 @@ def better(found: Solution, tried: Solution | None) -> Solution:
     if tried is None:
         return found
     best = ahead(found, tried)
-    return (
-        replace(best, reason=f"{best.reason}, without a proof")
-        if best is not found
-        else replace(found, bound=tried.bound)
-    )
+    if best is found:
+        return replace(found, bound=tried.bound)
+    return replace(best, reason=f"{best.reason}, without a proof")
 
 
 def is_contested(problem: Problem, graph: Graph, settings: Settings) -> bool:
@@ -197,16 +196,17 @@ def contested(problem: Problem, graph: Graph, settings: Settings) -> Solution:
     limit_s = settings.time_limit_s
     proof_s = proof_limit(problem, graph, None) if limit_s is None else limit_s
     has_time = limit_s is None or limit_s >= EXACT_S + graph.num_edges / EDGES_PER_S
-    is_tried = has_time and is_worth_a_try(problem, graph)
-    proof = beside(lambda: try_proof(problem, graph, settings.seed, proof_s) if is_tried else None)
+    proof = None
+    if has_time and is_worth_a_try(problem, graph):
+        proof = beside(lambda: try_proof(problem, graph, settings.seed, proof_s))
 
     def proven() -> Solution | None:
-        solution = proof.result() if proof.done() else None
+        solution = proof.result() if proof and proof.done() else None
         return solution if solution and solution.optimal else None
 
     with in_units(weight_unit(problem, graph)):
         found = contest(problem, graph, settings, lambda: proven() is not None)
-    tried = proof.result() if limit_s is None or proof.done() else None
+    tried = proof.result() if proof and (limit_s is None or proof.done()) else None
     return proven() or better(found, tried)
 
 
