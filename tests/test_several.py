@@ -73,6 +73,14 @@ def test_command_shows_all_of_them(run, house, tmp_path):
     assert "solutions" not in json.loads(run("solve", "mis", house, "--json").out)
 
 
+def test_a_worse_solution_has_a_gap_of_its_own(run, tmp_path):
+    (tmp_path / "square.edges").write_text("1 2\n2 3\n3 4\n4 1\n")
+    command = ("solve", "mis", tmp_path / "square.edges", "--solutions", 3)
+    record = json.loads(run(*command, "--json").out)
+    assert [(one["objective"], one["gap"]) for one in record["solutions"]] == [(2, 0), (2, 0), (1, 1)]
+    assert "2 (100.0 %)" in run(*command).out
+
+
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [

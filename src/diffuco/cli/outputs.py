@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from diffuco.solution.result import Solution
 
 MAX_LABEL_CHARACTERS = 300
-OF_EACH = ("objective", "feasible", "violations", "optimal", "found_by", "solution")
+OF_EACH = ("objective", "feasible", "violations", "optimal", "gap", "found_by", "solution")
 """What a record says of each of several solutions."""
 
 
