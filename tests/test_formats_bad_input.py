@@ -8,6 +8,7 @@ import itertools
 import lzma
 import os
 import re
+import time
 import warnings
 import zipfile
 
@@ -116,6 +117,18 @@ def test_unreadable_files_are_refused(tmp_path):
 def test_cut_off_compressed_files_are_refused(name, suffix, pack, tmp_path):
     packed = pack(VALID[name] * 50)
     assert "damaged or cut off" in message_of(tmp_path, name + suffix, packed[: len(packed) - 12])
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("word", [b"1" * 300_000 + b"x", b"1 2" + b" {" * 100_000 + b"}", b" " * 300_000 + b"x"])
+def test_long_words_and_gaps_take_no_longer_than_they_are(name, word, tmp_path):
+    *before, last = VALID[name].rstrip().split(b"\n")
+    (tmp_path / name).write_bytes(b"\n".join([*before, last + b" " + word, word, b""]))
+    started = time.process_time()
+    with contextlib.suppress(InputError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        read_graph(tmp_path / name)
+    assert time.process_time() - started < 10
 
 
 @pytest.mark.parametrize("name", [name for name in TEXTS if name != "a.graphml"])

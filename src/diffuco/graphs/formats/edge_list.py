@@ -19,7 +19,9 @@ from diffuco.graphs.formats.source import Source, quoted
 from diffuco.graphs.graph import Graph
 
 _SEPARATOR = re.compile(r"\s*[,;]\s*|\s+")
-_EDGE_DATA = re.compile(r"\s(\{.{0,10000}\})$")
+_EDGE_DATA = re.compile(r"\s(?=\{)")
+MAX_EDGE_DATA = 10_000
+"""Characters of a dictionary behind an edge."""
 
 
 def read(source: Source) -> list[Graph]:
@@ -36,8 +38,9 @@ def _records(source: Source) -> Iterator[Record]:
     for block in source.blocks():
         for line, content in decoded_lines(source, block):
             text = content.strip()
-            if text[-1] == "}" and (data := _EDGE_DATA.search(text)):
-                yield line, [*_columns(text[: data.start()]), _weight_in(source, data[1], line)]
+            place = _EDGE_DATA.search(text) if text[-1] == "}" else None
+            if place and len(text) - place.end() <= MAX_EDGE_DATA:
+                yield line, [*_columns(text[: place.start()]), _weight_in(source, text[place.end() :], line)]
             else:
                 yield line, _columns(text)
 

@@ -19,7 +19,7 @@ from diffuco.foundation.wording import counted
 from diffuco.graphs.formats.base import EdgeRows, check_finite, checked_nodes
 from diffuco.graphs.formats.source import Block, Source, quoted
 
-NUMBER = re.compile(rb"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.IGNORECASE)
+NUMBER = re.compile(rb"[+-]?((\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)", re.IGNORECASE)
 MAX_NUMBERS = 300_000_000
 """Enough for 100 million weighted edges; more would not fit in the memory of most machines."""
 COMPILED_BYTES = 2**20
