@@ -25,6 +25,7 @@ from serving import serving
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 GRAPH = Path(__file__).parents[1] / "examples/rb-small.clq"
+FIVE_CYCLE = "Ann Bob\nBob Cid\nCid Dan\nDan Eve\nEve Ann\n"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
@@ -70,6 +71,19 @@ def _is_problem(message: "playwright.ConsoleMessage") -> bool:
 
 def _is_own(url: str, address: str) -> bool:
     return url.startswith((address, "blob:", "data:"))
+
+
+def _paste(page: "playwright.Page", edges: str) -> None:
+    page.click(".paste summary")
+    page.fill("#pasted", edges)
+    page.click("#use-pasted")
+    playwright.expect(page.locator("#about-graph")).to_contain_text("pasted")
+
+
+def _places(page: "playwright.Page") -> np.ndarray:
+    """Where the nodes or groups are, one row for each."""
+    places = page.evaluate("(async () => Array.from((await import('/static/app.js')).positions()))()")
+    return np.array(places).reshape(-1, 2)
 
 
 def _solve(page: "playwright.Page") -> None:
@@ -264,9 +278,7 @@ def test_the_theme_is_kept(page):
 
 
 def test_edges_can_be_pasted_and_proven(page):
-    page.click(".paste summary")
-    page.fill("#pasted", "Ann Bob\nBob Cid\nCid Dan\nDan Eve\nEve Ann\n")
-    page.click("#use-pasted")
+    _paste(page, FIVE_CYCLE)
     playwright.expect(page.locator("#about-graph")).to_contain_text("5 nodes, 5 edges")
     page.select_option("#method", "auto")
     playwright.expect(page.locator("#samples")).to_be_hidden()
@@ -280,19 +292,74 @@ def test_edges_can_be_pasted_and_proven(page):
 
 def test_a_small_cycle_is_drawn_as_a_circle(page):
     order = [0, 5, 2, 7, 4, 1, 6, 3]  # not that of the numbers
-    page.click(".paste summary")
-    page.fill("#pasted", "".join(f"{u} {v}\n" for u, v in zip(order, [*order[1:], order[0]], strict=True)))
     before = page.get_attribute("html", "data-layout")
-    page.click("#use-pasted")
+    _paste(page, "".join(f"{u} {v}\n" for u, v in zip(order, [*order[1:], order[0]], strict=True)))
     page.wait_for_selector(f"html[data-layout]:not([data-layout='{before}'])")
-    places = np.array(page.evaluate("(async () => Array.from((await import('/static/app.js')).positions()))()"))
-    places = places.reshape(-1, 2)[order]
+    places = _places(page)[order]
     center = places.mean(0)
     angles = np.unwrap(np.arctan2(*(places - center).T))
     turns = np.diff(angles)
     assert (np.sign(turns) == np.sign(turns[0])).all()  # around the centre, without a crossing
     radii = np.linalg.norm(places - center, axis=1)
     assert radii.max() < 1.3 * radii.min()
+
+
+def test_nodes_of_a_small_graph_carry_their_names(page):
+    page.evaluate(
+        """() => {
+            window.written = new Set();
+            const fillText = CanvasRenderingContext2D.prototype.fillText;
+            CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+                window.written.add(text);
+                fillText.call(this, text, ...place);
+            };
+        }"""
+    )
+    _paste(page, "Ann Bob\nBob Cid\n")
+    page.wait_for_function("() => ['Ann', 'Bob', 'Cid'].every((name) => window.written.has(name))")
+
+
+@pytest.mark.parametrize(("method", "proof"), [("cp-sat", "proven optimal"), ("anneal", "")])
+def test_another_method_says_what_it_proves(page, method, proof):
+    if method == "cp-sat":
+        pytest.importorskip("ortools", reason="OR-Tools is not installed")
+    _paste(page, FIVE_CYCLE)
+    page.select_option("#method", method)
+    _solve(page)
+    assert (page.inner_text("#objective"), page.inner_text("#proof")) == ("2", proof)
+    assert f"found by {method}" in page.inner_text("#answer")
+
+
+def test_a_bound_without_a_proof_is_shown(page):
+    def with_bound(route):
+        answer = route.fetch()
+        route.fulfill(response=answer, json=answer.json() | {"optimal": False, "bound": 3, "gap": 0.5})
+
+    page.route("**/api/solve", with_bound)
+    _paste(page, FIVE_CYCLE)
+    page.select_option("#method", "greedy")
+    _solve(page)
+    assert page.inner_text("#proof") == "nothing is better than 3, at most 50 % better"
+
+
+def test_samples_of_a_small_graph_are_proven_optimal(page):
+    _paste(page, FIVE_CYCLE)
+    _solve(page)
+    playwright.expect(page.locator("#proof")).to_have_text("proven optimal", timeout=60_000)
+
+
+def test_a_model_that_fails_on_a_graph_is_told(page):
+    page.set_input_files("#file", GRAPH)
+    playwright.expect(page.locator("#about-graph")).to_contain_text("207 nodes")
+    page.uncheck("#refine")
+    page.fill("#samples", "1")
+    _solve(page)
+    assert page.inner_text("#comparison") == "not as good as greedy: this model does not suit the graph"
+    assert page.inner_text("#alone") == ""
+    page.check("#refine")
+    playwright.expect(page.locator("#solve")).to_have_text("Solve and watch")
+    page.click("#solve")
+    playwright.expect(page.locator("#alone")).to_contain_text("samples alone are not as good as greedy", timeout=60_000)
 
 
 def test_after_an_error_neither_graph_nor_answer_stays(page, tmp_path):

@@ -14,6 +14,8 @@ const GENERATORS = {
   "random-qubo": { first: ["Variables", "num_nodes", 80, 1], second: ["Density", "density", 0.1, 0, 0.01] },
 };
 
+const QUICKLY_PROVEN = 100; // most nodes of a graph whose optimum is asked for beside the samples of a model
+
 const state = {
   about: null,
   models: [],
@@ -31,6 +33,8 @@ const state = {
   selected: 0,
   isPlaying: false,
   solving: null, // AbortController of the running solve
+  proof: null, // what another method has proven of the graph
+  proving: null, // AbortController of that method
 };
 
 const view = new GraphView($("graph"), showTip);
@@ -155,6 +159,7 @@ async function loadGraph(source) {
   const request = ++graphRequest;
   say("", "graph-message");
   busy("reading the graph");
+  $("solve").disabled = $("play").disabled = true;
   try {
     const shown = await post("api/graph", { graph: source });
     if (request !== graphRequest) return;
@@ -243,6 +248,7 @@ async function solve() {
     if (method) takeAtOnce(await post("api/solve", { ...common, method }, control.signal), control);
     else await postForEvents("api/solve/stream", body, (kind, content) => take(kind, content, control), control.signal);
     if (state.solving === control && !state.answer) throw new Error("the stream ended before the answer");
+    if (state.solving === control && !method && state.graph.numNodes <= QUICKLY_PROVEN) askForProof(common);
   } catch (error) {
     if (state.solving === control && error.name !== "AbortError") say(error);
   } finally {
@@ -264,6 +270,21 @@ function takeAtOnce(answer, control) {
   state.answer = { ...answer, states: [""], chosen: "" };
   state.decoded = { states: [bytes], energies: [Math.min(...answer.energies)] };
   showFrame(1);
+}
+
+/** Learn from another method how good the best sample of a model is. */
+async function askForProof(request) {
+  const { answer } = state;
+  state.proving = new AbortController();
+  try {
+    const { optimal, bound, objective } = await post("api/solve", request, state.proving.signal);
+    const isReached = answer.feasible && Math.abs(objective - answer.objective) <= 1e-9 * Math.abs(objective);
+    const gap = Math.abs(bound - answer.objective) / Math.abs(answer.objective);
+    state.proof = { optimal: optimal && isReached, bound, gap: bound === null || !answer.objective ? null : gap };
+    if ($("proof")) showProof();
+  } catch (error) {
+    if (error.name !== "AbortError") say(error);
+  }
 }
 
 function nameSolve() {
@@ -302,11 +323,12 @@ function take(kind, content, control) {
 /** Stop what runs and clear what was found. */
 function forgetSolve() {
   state.solving?.abort();
-  state.solving = null;
+  state.proving?.abort();
+  state.solving = state.proving = null;
   nameSolve();
   play(false);
   say("");
-  Object.assign(state, { frames: [], decoded: null, answer: null, numSteps: 0, frame: 0, selected: 0 });
+  Object.assign(state, { frames: [], decoded: null, answer: null, proof: null, numSteps: 0, frame: 0, selected: 0 });
   for (const id of ["back", "forward", "scrub"]) $(id).disabled = true;
   Object.assign($("scrub"), { value: 0, max: 1 });
   $("step").textContent = "not solved yet";
@@ -438,12 +460,6 @@ function showAnswer() {
   verdict.textContent = answer.feasible ? "feasible, checked independently" : `${counted(answer.violations, "constraint")} broken`;
   const proof = document.createElement("p");
   proof.id = "proof";
-  proof.className = answer.optimal ? "verdict good" : "hint";
-  if (answer.optimal) proof.textContent = "proven optimal";
-  else if (answer.bound !== null) {
-    const gap = answer.gap === null ? "" : `, at most ${plain(100 * answer.gap)} % better`;
-    proof.textContent = `nothing is better than ${plain(answer.bound)}${gap}`;
-  }
 
   const mean = answer.objectives.reduce((sum, one) => sum + one, 0) / answer.objectives.length;
   const bars = document.createElement("dl");
@@ -463,6 +479,10 @@ function showAnswer() {
   comparison.id = "comparison";
   comparison.className = `tag ${answer.greedy.comparison}`;
   comparison.textContent = words[answer.greedy.comparison];
+  if (answer.greedy.comparison === "worse" && !state.numSteps) comparison.textContent = "not as good as greedy";
+  const alone = document.createElement("p");
+  Object.assign(alone, { id: "alone", className: "hint" });
+  if (answer.greedy.comparison !== "worse" && state.numSteps && answer.sweeps && areSamplesPoor()) alone.textContent = "The samples alone are not as good as greedy; the refinement found this answer.";
 
   const seconds = Object.values(answer.seconds).reduce((sum, one) => sum + one, 0);
   const facts = document.createElement("p");
@@ -481,9 +501,22 @@ function showAnswer() {
       event.target.textContent = "Copied";
     }),
   );
-  if (answer.greedy.comparison === "worse" && !state.numSteps) comparison.textContent = "not as good as greedy";
-  $("answer").replaceChildren(value, verdict, proof, comparison, bars, facts, actions);
+  $("answer").replaceChildren(value, verdict, proof, comparison, alone, bars, facts, actions);
+  showProof();
   document.documentElement.dataset.answer = answer.objective; // tests wait for this
+}
+
+function showProof() {
+  const { optimal, bound, gap } = state.proof ?? state.answer;
+  $("proof").className = optimal ? "verdict good" : "hint";
+  if (optimal) $("proof").textContent = "proven optimal";
+  else if (bound !== null) $("proof").textContent = `nothing is better than ${plain(bound)}${gap === null ? "" : `, at most ${plain(100 * gap)} % better`}`;
+}
+
+/** Whether every sample of the last step, before it is refined, has more energy than the greedy solution. */
+function areSamplesPoor() {
+  const sign = state.about.senses[state.problem] === "max" ? -1 : 1;
+  return Math.min(...state.frames.at(-1).energies) > sign * state.answer.greedy.objective;
 }
 
 function save(blob, suffix) {
