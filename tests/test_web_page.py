@@ -362,6 +362,38 @@ def test_a_model_that_fails_on_a_graph_is_told(page):
     playwright.expect(page.locator("#alone")).to_contain_text("samples alone are not as good as greedy", timeout=60_000)
 
 
+def test_of_a_graph_of_6000_nodes_a_coarse_picture_is_drawn(page, tmp_path):
+    path = tmp_path / "large.edges"
+    write_graph(ba_graph(6000, 2, np.random.default_rng(0)), path)
+    before = page.get_attribute("html", "data-layout")
+    page.set_input_files("#file", path)
+    playwright.expect(page.locator("#about-graph")).to_contain_text("6,000 nodes", timeout=60_000)
+    playwright.expect(page.locator("html")).not_to_have_attribute("data-layout", before, timeout=60_000)
+    playwright.expect(page.locator("#about-graph")).to_contain_text("a dot is about 4 nodes")
+    assert 1000 < len(_places(page)) <= 2000
+    page.fill("#samples", "2")
+    page.fill("#factor", "1")
+    _solve(page)
+    assert page.inner_text("#feasible") == "feasible, checked independently"
+    assert page.locator(".thumb").count() == 2
+    assert page.inner_text("#legend") == "more nodes: in the set"
+
+
+def test_a_large_graph_gets_fewer_samples_unless_they_are_chosen(page, tmp_path):
+    path = tmp_path / "star.edges"
+    path.write_text("".join(f"0 {leaf}\n" for leaf in range(1, 40_000)))
+    page.set_input_files("#file", path)
+    playwright.expect(page.locator("#about-graph")).to_contain_text("a dot is about", timeout=60_000)
+    assert page.input_value("#samples") == "3"
+    page.click("#draw")
+    playwright.expect(page.locator("#about-graph")).to_contain_text("84 nodes")
+    assert page.input_value("#samples") == "8"
+    page.fill("#samples", "5")
+    page.set_input_files("#file", path)
+    playwright.expect(page.locator("#about-graph")).to_contain_text("a dot is about", timeout=60_000)
+    assert page.input_value("#samples") == "5"
+
+
 def test_after_an_error_neither_graph_nor_answer_stays(page, tmp_path):
     _solve(page)
     (tmp_path / "bad.clq").write_text("p edge 2 1\ne 1 9\n")

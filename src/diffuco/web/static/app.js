@@ -2,7 +2,7 @@
 
 import { bit, get, post, postForEvents, unpack } from "./api.js";
 import { compact, drawChart } from "./chart.js";
-import { PROBLEMS } from "./problems.js";
+import { PROBLEMS, pointedOut } from "./problems.js";
 import { GraphView, drawThumb } from "./view.js";
 
 const $ = (id) => document.getElementById(id);
@@ -14,7 +14,10 @@ const GENERATORS = {
   "random-qubo": { first: ["Variables", "num_nodes", 80, 1], second: ["Density", "density", 0.1, 0, 0.01] },
 };
 
+const MOST_DRAWN = 5000; // a graph of more nodes is shown by dots that stand for several nodes each
+const MOST_DOTS = 2000;
 const QUICKLY_PROVEN = 100; // most nodes of a graph whose optimum is asked for beside the samples of a model
+const SAMPLED_PARTS = 300000; // nodes and edges, times samples, that a CPU denoises well within the time of a request
 
 const state = {
   about: null,
@@ -23,7 +26,9 @@ const state = {
   file: null, // the file that was chosen last, as it is sent to the server
   source: null, // the graph as it is sent to the server
   isGeneratorChosen: false, // by hand, not by what suits the problem
+  areSamplesChosen: false, // by hand, not by the size of the graph
   graph: null,
+  picture: null, // what is drawn: the graph, or groups of its nodes once they are known
   positions: null,
   frames: [], // the noise and the states after every step
   decoded: null, // the last frame: the decoded and refined samples
@@ -164,21 +169,14 @@ async function loadGraph(source) {
     const shown = await post("api/graph", { graph: source });
     if (request !== graphRequest) return;
     state.source = source;
-    state.graph = {
+    showGraph({
       name: shown.name || "graph",
       numNodes: shown.nodes,
       edges: Int32Array.from(shown.edges),
       edgeWeights: shown.edge_weights,
       labels: shown.labels,
-      density: shown.density,
-    };
-    view.show(state.graph);
-    forgetSolve();
+    });
     layOut();
-    const text = `${counted(shown.nodes, "node")}, ${counted(shown.edges.length / 2, "edge")}`;
-    $("about-graph").replaceChildren(bold(state.graph.name), ` ${text}`);
-    $("graph").setAttribute("aria-label", `Graph ${state.graph.name}: ${text}`);
-    $("solve").disabled = $("play").disabled = false;
     if (shown.notes.length) say(shown.notes.join("; "), "graph-message", "note");
     offerFormats(source, true);
     if (source.kind === "text") $("graph").scrollIntoView({ block: "nearest" }); // on a phone the picture is not beside the file
@@ -192,11 +190,34 @@ async function loadGraph(source) {
   }
 }
 
+function showGraph(graph) {
+  const { name, numNodes, edges } = graph;
+  state.graph = graph;
+  state.picture = null;
+  if (isCoarse()) view.clear();
+  else showPicture(graph);
+  forgetSolve();
+  const text = `${counted(numNodes, "node")}, ${counted(edges.length / 2, "edge")}`;
+  $("about-graph").replaceChildren(bold(name), ` ${text}`);
+  $("graph").setAttribute("aria-label", `Graph ${name}: ${text}`);
+  $("solve").disabled = $("play").disabled = numNodes === 0;
+  const affordable = Math.floor(SAMPLED_PARTS / (numNodes + edges.length / 2));
+  if (!state.areSamplesChosen) $("samples").value = Math.max(1, Math.min($("samples").defaultValue, affordable));
+}
+
+function isCoarse() {
+  return state.graph?.numNodes > MOST_DRAWN;
+}
+
+function showPicture(picture) {
+  state.picture = picture;
+  view.show(picture);
+}
+
 /** After an error, neither the graph before nor its answer may look as if they were asked for. */
 function forgetGraph() {
-  layoutWorker?.terminate();
-  layoutId++;
-  Object.assign(state, { graph: null, positions: null, source: null });
+  stopLayout();
+  Object.assign(state, { graph: null, picture: null, positions: null, source: null });
   view.clear();
   forgetSolve();
   $("about-graph").replaceChildren();
@@ -207,12 +228,24 @@ function forgetGraph() {
 /** Where the nodes are, for tests. */
 export const positions = () => state.positions;
 
-function layOut() {
+function stopLayout() {
   layoutWorker?.terminate();
+  layoutId++;
+}
+
+function layOut() {
+  stopLayout();
   layoutWorker = new Worker("static/layout.js");
-  const id = ++layoutId;
+  const id = layoutId;
+  const { numNodes, edges } = state.graph;
   layoutWorker.onmessage = ({ data }) => {
     if (data.id !== layoutId) return;
+    if (data.coarse) {
+      showPicture(data.coarse);
+      $("about-graph").append(`; a dot is about ${counted(Math.round(numNodes / data.coarse.numNodes), "node")}`);
+      if (frameAt(state.frame)) showStates();
+      return;
+    }
     state.positions = data.positions;
     view.move(data.positions, data.isFinal);
     if (data.isFinal) {
@@ -220,7 +253,7 @@ function layOut() {
       document.documentElement.dataset.layout = id; // tests wait for this
     }
   };
-  layoutWorker.postMessage({ id, numNodes: state.graph.numNodes, edges: state.graph.edges });
+  layoutWorker.postMessage({ id, numNodes, edges, mostDots: isCoarse() ? MOST_DOTS : null });
 }
 
 // --- solving ---------------------------------------------------------------------------------------------------------
@@ -337,7 +370,7 @@ function forgetSolve() {
   $("answer").replaceChildren(Object.assign(document.createElement("p"), { className: "hint", textContent: "The best sample, once the noise is gone." }));
   delete document.documentElement.dataset.answer;
   showLegend();
-  if (state.graph) view.setStates(state.problem, null);
+  if (state.picture) view.setStates(state.problem, null);
   drawEnergies();
   busy();
 }
@@ -388,15 +421,28 @@ function showFrame(index) {
 function showStates() {
   const frame = frameAt(state.frame);
   const on = expand(frame.states[state.selected]);
-  const { broken } = view.setStates(state.problem, on);
+  const { broken, ...marks } = pointedOut(state.problem, state.graph, on);
+  if (state.picture) view.setStates(state.problem, shadesOf(on), state.picture.groups ? undefined : marks);
   const size = on.reduce((sum, value) => sum + value, 0);
-  const parts = [`energy ${compact(frame.energies[state.selected])}`, `${size} ${PROBLEMS[state.problem].on}`];
-  if (!["max-cut", "qubo"].includes(state.problem)) parts.push(`${broken} broken`);
+  const parts = [`energy ${compact(frame.energies[state.selected])}`, `${size.toLocaleString("en")} ${PROBLEMS[state.problem].on}`];
+  if (!["max-cut", "qubo"].includes(state.problem)) parts.push(`${broken.toLocaleString("en")} broken`);
   $("live").textContent = parts.join(" · ");
 }
 
 function expand(bytes) {
   return Uint8Array.from({ length: state.graph.numNodes }, (_, i) => bit(bytes, i));
+}
+
+/** How the dots of the picture are shaded: by whether their node is chosen, or by how many nodes of their group are. */
+function shadesOf(on) {
+  const { groups, sizes } = state.picture;
+  if (!groups) return on;
+  const shades = new Float32Array(sizes.length);
+  groups.forEach((group, i) => { shades[group] += on[i]; });
+  sizes.forEach((size, group) => { shades[group] /= size; });
+  if (state.problem === "max-cut") return shades;
+  const most = shades.reduce((a, b) => Math.max(a, b)) || 1;
+  return shades.map((value) => value / most); // or the few nodes of a clique would not be seen
 }
 
 /** The sample that became the answer. */
@@ -426,7 +472,7 @@ function makeThumbs(count) {
 
 function drawThumbs() {
   const frame = frameAt(state.frame);
-  if (!frame) return;
+  if (!frame || !state.picture) return;
   [...$("thumbs").children].forEach((thumb, sample) => {
     const isBest = state.answer && state.frame > state.numSteps && sample === bestSample();
     const isSelected = sample === state.selected;
@@ -435,7 +481,7 @@ function drawThumbs() {
     thumb.tabIndex = isSelected ? 0 : -1;
     thumb.lastChild.textContent = compact(frame.energies[sample]);
     thumb.setAttribute("aria-label", `Sample ${sample + 1}, energy ${compact(frame.energies[sample])}${isBest ? ", the answer" : ""}`);
-    drawThumb(thumb.firstChild, state.positions, expand(frame.states[sample]), view.colours, state.problem === "max-cut");
+    drawThumb(thumb.firstChild, state.positions, shadesOf(expand(frame.states[sample])), view.colours, state.problem === "max-cut");
   });
 }
 
@@ -553,7 +599,9 @@ function busy(text = "") {
 
 function showLegend() {
   const { on, off, good, wrong, dominates } = PROBLEMS[state.problem];
-  const entries = [["node on", on], ["node other", off], [dominates ? "ring" : "line wrong", wrong], ["line good", good]];
+  const marks = [[dominates ? "ring" : "line wrong", wrong], ["line good", good]];
+  const nodes = [["node on", on], ["node other", off]];
+  const entries = isCoarse() ? nodes.map(([kind, text]) => [kind, text && `more nodes: ${text}`]) : [...nodes, ...marks];
   $("legend").replaceChildren(...entries.filter(([, text]) => text).map(([kind, text]) => {
     const entry = document.createElement("li");
     entry.append(Object.assign(document.createElement("i"), { className: kind }), text);
@@ -566,17 +614,22 @@ function showTip(node, x, y) {
   tip.hidden = node < 0;
   if (node < 0) return;
   const { edges, labels } = state.graph;
+  tip.style.left = `${x}px`;
+  tip.style.top = `${y}px`;
+  if (state.picture.groups) {
+    tip.textContent = counted(state.picture.sizes[node], "node");
+    return;
+  }
   let degree = 0;
   for (const end of edges) degree += end === node;
   tip.textContent = `${labels ? labels[node] : node}: ${counted(degree, "neighbour")}`;
-  tip.style.left = `${x}px`;
-  tip.style.top = `${y}px`;
 }
 
 function listen() {
   $("solve").addEventListener("click", solve);
   $("draw").addEventListener("click", drawGraph);
   $("use-pasted").addEventListener("click", readPasted);
+  $("samples").addEventListener("input", () => (state.areSamplesChosen = true));
   $("method").addEventListener("change", forgetSolve);
   $("generator").addEventListener("change", () => {
     state.isGeneratorChosen = true;

@@ -1,11 +1,10 @@
 // The graph on a canvas: edges on a layer of their own, nodes that fade between states, zoom and pan.
 
-import { pointedOut } from "./problems.js";
-
 const LEVELS = 8; // shades between off and on
 const EDGES_WHILE_MOVING = 12000;
 const LABELLED_NODES = 40; // most nodes of a graph whose names fit beside them
 const LABEL_LENGTH = 16;
+const NO_MARKS = { good: [], wrong: [], lonely: [] };
 
 export class GraphView {
   constructor(canvas, onHover) {
@@ -16,7 +15,7 @@ export class GraphView {
     this.graph = null;
     this.positions = null;
     this.user = { scale: 1, x: 0, y: 0 };
-    this.marks = { good: [], wrong: [], lonely: [] };
+    this.marks = NO_MARKS;
     this.isMoving = false;
     this.needsEdges = true;
     new ResizeObserver(() => this.resize()).observe(canvas);
@@ -35,9 +34,9 @@ export class GraphView {
     this.graph = graph;
     this.positions = null;
     this.shade = new Float32Array(graph.numNodes);
-    this.target = new Uint8Array(graph.numNodes);
-    this.hasStates = false;
-    this.marks = { good: [], wrong: [], lonely: [] };
+    this.target = new Float32Array(graph.numNodes);
+    this.isCut = false;
+    this.marks = NO_MARKS;
     this.user = { scale: 1, x: 0, y: 0 };
     this.redraw(true);
   }
@@ -53,14 +52,12 @@ export class GraphView {
     this.redraw(true);
   }
 
-  /** Fade to these states (0 or 1 per node); null for a graph without any. */
-  setStates(problem, on) {
-    this.problem = problem;
-    this.hasStates = on !== null;
-    this.target = on ?? new Uint8Array(this.graph.numNodes);
-    this.marks = on ? pointedOut(problem, this.graph, on) : { good: [], wrong: [], lonely: [], broken: 0 };
+  /** Fade to these shades (from 0 to 1 per node) and marks; null for a graph without any. */
+  setStates(problem, shades, marks = NO_MARKS) {
+    this.isCut = problem === "max-cut" && shades !== null;
+    this.target = shades ?? new Float32Array(this.graph.numNodes);
+    this.marks = marks;
     this.redraw();
-    return this.marks;
   }
 
   zoom(factor, x = this.width / 2, y = this.height / 2) {
@@ -189,15 +186,11 @@ export class GraphView {
 
   drawNodes() {
     const { context, screen, radius } = this;
-    const off = this.problem === "max-cut" && this.hasStates ? this.colours.other : this.colours.off;
-    const layers = Array.from({ length: LEVELS + 1 }, () => []);
-    this.shade.forEach((value, i) => layers[Math.round(value * LEVELS)].push(i));
     const outline = radius > 3.2;
     context.strokeStyle = this.colours.card;
     context.lineWidth = Math.min(1.5, radius / 4);
-    layers.forEach((nodes, level) => {
-      const share = level / LEVELS;
-      context.fillStyle = `color-mix(in oklab, ${this.colours.on} ${Math.round(100 * share)}%, ${off})`;
+    for (const { nodes, share, colour } of layersOf(this.shade, this.colours, this.isCut)) {
+      context.fillStyle = colour;
       context.beginPath();
       for (const i of nodes) {
         const size = radius * (1 + 0.3 * share);
@@ -206,7 +199,7 @@ export class GraphView {
       }
       context.fill();
       if (outline) context.stroke();
-    });
+    }
     context.strokeStyle = this.colours.wrong;
     context.lineWidth = Math.max(1.2, radius / 3);
     context.beginPath();
@@ -293,8 +286,19 @@ export class GraphView {
   }
 }
 
+/** Nodes of about the same shade, from off to on, with the colour of each such layer. */
+function layersOf(shades, colours, isCut) {
+  const layers = Array.from({ length: LEVELS + 1 }, (_, level) => {
+    const share = level / LEVELS;
+    const colour = `color-mix(in oklab, ${colours.on} ${Math.round(100 * share)}%, ${isCut ? colours.other : colours.off})`;
+    return { nodes: [], share, colour };
+  });
+  shades.forEach((value, i) => layers[Math.round(value * LEVELS)].nodes.push(i));
+  return layers;
+}
+
 /** A small picture of one sample: dots only. */
-export function drawThumb(canvas, positions, on, colours, isCut) {
+export function drawThumb(canvas, positions, shades, colours, isCut) {
   const ratio = 2; // thumbnails lie between pixels and would blur at a ratio of 1
   const size = canvas.clientWidth;
   if (!size || !positions?.length) return;
@@ -306,11 +310,10 @@ export function drawThumb(canvas, positions, on, colours, isCut) {
   for (const value of positions) reach = Math.max(reach, Math.abs(value));
   const scale = (size / 2 - 4) / reach;
   const dot = Math.min(5, Math.max(1.1, size / Math.sqrt(positions.length / 2) / 3.2));
-  for (const value of [0, 1]) {
-    context.fillStyle = value ? colours.on : isCut ? colours.other : colours.off;
-    const side = dot * (value ? 1.35 : 1);
-    for (let i = 0; i < on.length; i++) {
-      if (on[i] !== value) continue;
+  for (const { nodes, share, colour } of layersOf(shades, colours, isCut)) {
+    context.fillStyle = colour;
+    const side = dot * (1 + 0.35 * share);
+    for (const i of nodes) {
       context.fillRect(size / 2 + positions[2 * i] * scale - side / 2, size / 2 + positions[2 * i + 1] * scale - side / 2, side, side);
     }
   }
