@@ -86,6 +86,13 @@ def _places(page: "playwright.Page") -> np.ndarray:
     return np.array(places).reshape(-1, 2)
 
 
+def _on_canvas(page: "playwright.Page", place: tuple[float, float]) -> tuple[float, float]:
+    """A place on the page, given from the middle of the graph's canvas."""
+    page.locator("#graph").scroll_into_view_if_needed()
+    box = page.locator("#graph").bounding_box()
+    return box["x"] + box["width"] / 2 + place[0], box["y"] + box["height"] / 2 + place[1]
+
+
 def _solve(page: "playwright.Page") -> None:
     page.select_option("#speed", "fast")
     page.click("#solve")
@@ -360,6 +367,66 @@ def test_a_model_that_fails_on_a_graph_is_told(page):
     playwright.expect(page.locator("#solve")).to_have_text("Solve and watch")
     page.click("#solve")
     playwright.expect(page.locator("#alone")).to_contain_text("samples alone are not as good as greedy", timeout=60_000)
+
+
+def test_a_graph_is_drawn_with_the_mouse(page):
+    about = page.locator("#about-graph")
+    page.click("#by-hand")
+    playwright.expect(about).to_have_text("drawing 0 nodes, 0 edges")
+    assert page.is_disabled("#solve")
+    left, right, top = (-90, 40), (90, 40), (0, -60)
+    for place in (left, right, top):
+        page.mouse.click(*_on_canvas(page, place))
+    playwright.expect(about).to_have_text("drawing 3 nodes, 0 edges")
+    for start, end in ((left, top), (top, right)):
+        page.mouse.move(*_on_canvas(page, start))
+        page.mouse.down()
+        page.mouse.move(*_on_canvas(page, end), steps=3)
+        page.mouse.up()
+    playwright.expect(about).to_have_text("drawing 3 nodes, 2 edges")
+    page.mouse.click(*_on_canvas(page, right))
+    page.mouse.click(*_on_canvas(page, left))
+    playwright.expect(about).to_have_text("drawing 3 nodes, 3 edges")
+    _solve(page)
+    assert page.inner_text("#objective") == "1"
+
+    page.mouse.click(*_on_canvas(page, left))  # to pick a node keeps the answer, to part it from another does not
+    assert page.inner_text("#objective") == "1"
+    page.mouse.click(*_on_canvas(page, top))
+    playwright.expect(about).to_have_text("drawing 3 nodes, 2 edges")
+    assert page.locator("#objective").count() == 0
+    page.check("input[value=mvc]", force=True)  # another problem keeps the drawing
+    _solve(page)
+    assert page.inner_text("#objective") == "1"
+    page.mouse.click(*_on_canvas(page, right))
+    page.click("#remove")
+    playwright.expect(about).to_have_text("drawing 2 nodes, 0 edges")
+    page.click("#undo")
+    playwright.expect(about).to_have_text("drawing 3 nodes, 2 edges")
+    page.mouse.click(*_on_canvas(page, top))
+    page.keyboard.press("Delete")
+    playwright.expect(about).to_have_text("drawing 2 nodes, 1 edge")
+    page.click("#clear")
+    playwright.expect(about).to_have_text("drawing 0 nodes, 0 edges")
+    page.click("#undo")
+    page.click("#undo")
+    page.click("#draw")
+    playwright.expect(about).to_contain_text("84 nodes")
+    playwright.expect(page.locator("#undo")).to_be_hidden()
+    page.click("#by-hand")
+    playwright.expect(about).to_have_text("drawing 3 nodes, 2 edges")
+
+
+def test_a_graph_is_drawn_with_a_finger(browser, address):
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
+    page = context.new_page()
+    page.goto(address)
+    page.wait_for_selector("html[data-layout]")
+    page.tap("#by-hand")
+    for place in [(-90, 60), (90, 60)] * 2:  # first two nodes, then the edge between them
+        page.touchscreen.tap(*_on_canvas(page, place))
+    playwright.expect(page.locator("#about-graph")).to_have_text("drawing 2 nodes, 1 edge")
+    context.close()
 
 
 def test_of_a_graph_of_6000_nodes_a_coarse_picture_is_drawn(page, tmp_path):

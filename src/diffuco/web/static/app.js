@@ -2,6 +2,7 @@
 
 import { bit, get, post, postForEvents, unpack } from "./api.js";
 import { compact, drawChart } from "./chart.js";
+import { Drawing } from "./drawing.js";
 import { PROBLEMS, pointedOut } from "./problems.js";
 import { GraphView, drawThumb } from "./view.js";
 
@@ -42,7 +43,8 @@ const state = {
   proving: null, // AbortController of that method
 };
 
-const view = new GraphView($("graph"), showTip);
+const drawing = new Drawing();
+const view = new GraphView($("graph"), { onHover: showTip, onClick: clickDrawing, onJoin: (u, v) => changeDrawing("join", u, v) });
 let layoutWorker = null;
 let layoutId = 0;
 let graphRequest = 0;
@@ -97,7 +99,7 @@ function chooseProblem(name) {
   const { suits } = PROBLEMS[name];
   // A QUBO needs coefficients; the other problems need only edges.
   const isWrongKind = (suits === "random-qubo") !== ($("generator").value === "random-qubo");
-  if (state.graph && state.source.kind !== "text" && (isWrongKind || (!state.isGeneratorChosen && suits !== $("generator").value))) {
+  if (state.graph && !["text", "edges"].includes(state.source.kind) && (isWrongKind || (!state.isGeneratorChosen && suits !== $("generator").value))) {
     $("generator").value = suits;
     chooseGenerator();
     drawGraph();
@@ -168,6 +170,7 @@ async function loadGraph(source) {
   try {
     const shown = await post("api/graph", { graph: source });
     if (request !== graphRequest) return;
+    $("drawing").hidden = true;
     state.source = source;
     showGraph({
       name: shown.name || "graph",
@@ -192,10 +195,11 @@ async function loadGraph(source) {
 
 function showGraph(graph) {
   const { name, numNodes, edges } = graph;
+  const isDrawn = !$("drawing").hidden;
   state.graph = graph;
   state.picture = null;
   if (isCoarse()) view.clear();
-  else showPicture(graph);
+  else showPicture(graph, isDrawn);
   forgetSolve();
   const text = `${counted(numNodes, "node")}, ${counted(edges.length / 2, "edge")}`;
   $("about-graph").replaceChildren(bold(name), ` ${text}`);
@@ -209,14 +213,15 @@ function isCoarse() {
   return state.graph?.numNodes > MOST_DRAWN;
 }
 
-function showPicture(picture) {
+function showPicture(picture, isDrawn) {
   state.picture = picture;
-  view.show(picture);
+  view.show(picture, isDrawn);
 }
 
 /** After an error, neither the graph before nor its answer may look as if they were asked for. */
 function forgetGraph() {
   stopLayout();
+  $("drawing").hidden = true;
   Object.assign(state, { graph: null, picture: null, positions: null, source: null });
   view.clear();
   forgetSolve();
@@ -254,6 +259,48 @@ function layOut() {
     }
   };
   layoutWorker.postMessage({ id, numNodes, edges, mostDots: isCoarse() ? MOST_DOTS : null });
+}
+
+// --- drawing by hand -------------------------------------------------------------------------------------------------
+
+function startDrawing() {
+  graphRequest++; // a graph that is still on its way is no longer wanted
+  say("", "graph-message");
+  $("format-choice").hidden = true;
+  $("drawing").hidden = false;
+  showDrawing();
+  $("graph").scrollIntoView({ block: "nearest" });
+}
+
+function showDrawing() {
+  const { places, edges, before } = drawing;
+  stopLayout();
+  state.source = { kind: "edges", edges, num_nodes: places.length };
+  showGraph({ name: "drawing", numNodes: places.length, edges: Int32Array.from(edges.flat()), edgeWeights: null, labels: null });
+  state.positions = Float32Array.from(places.flat());
+  view.move(state.positions, true);
+  $("undo").disabled = !before.length;
+  $("clear").disabled = !places.length;
+  $("how-to-draw").hidden = edges.length > 0;
+  pick(drawing.picked);
+}
+
+function pick(node) {
+  drawing.picked = node;
+  view.pick(node);
+  $("remove").disabled = node < 0;
+}
+
+function clickDrawing(node, place) {
+  const { picked } = drawing;
+  if (node < 0) changeDrawing("add", place);
+  else if (picked >= 0 && picked !== node) changeDrawing("join", picked, node);
+  else pick(picked === node ? -1 : node);
+}
+
+function changeDrawing(how, ...what) {
+  drawing[how](...what);
+  showDrawing();
 }
 
 // --- solving ---------------------------------------------------------------------------------------------------------
@@ -629,6 +676,8 @@ function listen() {
   $("solve").addEventListener("click", solve);
   $("draw").addEventListener("click", drawGraph);
   $("use-pasted").addEventListener("click", readPasted);
+  $("by-hand").addEventListener("click", startDrawing);
+  for (const how of ["undo", "remove", "clear"]) $(how).addEventListener("click", () => changeDrawing(how));
   $("samples").addEventListener("input", () => (state.areSamplesChosen = true));
   $("method").addEventListener("change", forgetSolve);
   $("generator").addEventListener("change", () => {
@@ -688,6 +737,7 @@ function onKey(event) {
   else if (event.key === "+" || event.key === "=") zoom("in");
   else if (event.key === "-") zoom("out");
   else if (event.key === "0") zoom("fit");
+  else if (["Delete", "Backspace"].includes(event.key) && view.picked >= 0) changeDrawing("remove");
   else return;
   event.preventDefault();
 }

@@ -4,19 +4,24 @@ const LEVELS = 8; // shades between off and on
 const EDGES_WHILE_MOVING = 12000;
 const LABELLED_NODES = 40; // most nodes of a graph whose names fit beside them
 const LABEL_LENGTH = 16;
+const CLICK_REACH = 6; // pixels that a click may move
 const NO_MARKS = { good: [], wrong: [], lonely: [] };
 
 export class GraphView {
-  constructor(canvas, onHover) {
+  /** `onHover(node, x, y)` for any graph; for one that is drawn by hand, `onClick(node, place)` and `onJoin(from, to)`. */
+  constructor(canvas, { onHover, onClick, onJoin }) {
     this.canvas = canvas;
     this.context = canvas.getContext("2d");
     this.edgeLayer = document.createElement("canvas");
-    this.onHover = onHover;
+    Object.assign(this, { onHover, onClick, onJoin });
     this.graph = null;
     this.positions = null;
     this.user = { scale: 1, x: 0, y: 0 };
     this.marks = NO_MARKS;
     this.isMoving = false;
+    this.isDrawn = false; // by hand
+    this.picked = -1; // a node with a ring around it
+    this.press = null; // where a pointer went down on a drawing
     this.needsEdges = true;
     new ResizeObserver(() => this.resize()).observe(canvas);
     this.listen();
@@ -30,26 +35,33 @@ export class GraphView {
     this.redraw(true);
   }
 
-  show(graph) {
+  show(graph, isDrawn = false) {
+    if (!isDrawn || !this.isDrawn) this.user = { scale: 1, x: 0, y: 0 };
+    Object.assign(this, { isDrawn, picked: -1, press: null });
     this.graph = graph;
     this.positions = null;
     this.shade = new Float32Array(graph.numNodes);
     this.target = new Float32Array(graph.numNodes);
     this.isCut = false;
     this.marks = NO_MARKS;
-    this.user = { scale: 1, x: 0, y: 0 };
     this.redraw(true);
   }
 
   clear() {
-    Object.assign(this, { graph: null, positions: null, screen: null });
+    Object.assign(this, { graph: null, positions: null, screen: null, isDrawn: false, picked: -1 });
     this.redraw(true);
   }
 
   move(positions, isFinal) {
     this.positions = positions;
     this.isMoving = !isFinal;
+    this.place(); // a click may come before the next frame
     this.redraw(true);
+  }
+
+  pick(node) {
+    this.picked = node;
+    this.redraw();
   }
 
   /** Fade to these shades (from 0 to 1 per node) and marks; null for a graph without any. */
@@ -107,22 +119,27 @@ export class GraphView {
     this.drawMarks();
     const settled = this.fade(now);
     this.drawNodes();
+    if (this.isDrawn) this.drawHand();
     if (!settled) this.redraw();
   }
 
-  /** Positions on the canvas, fitted with room for the texts that lie over it. */
+  /** Positions on the canvas, fitted with room for the texts that lie over it. A drawing stays where it was drawn. */
   place() {
     const { positions, graph } = this;
-    let [left, right, top, bottom] = [Infinity, -Infinity, Infinity, -Infinity];
-    for (let i = 0; i < positions.length; i += 2) {
-      left = Math.min(left, positions[i]); right = Math.max(right, positions[i]);
-      top = Math.min(top, positions[i + 1]); bottom = Math.max(bottom, positions[i + 1]);
+    let [scale, x, y] = [this.user.scale, 0, 0];
+    if (!this.isDrawn) {
+      let [left, right, top, bottom] = [Infinity, -Infinity, Infinity, -Infinity];
+      for (let i = 0; i < positions.length; i += 2) {
+        left = Math.min(left, positions[i]); right = Math.max(right, positions[i]);
+        top = Math.min(top, positions[i + 1]); bottom = Math.max(bottom, positions[i + 1]);
+      }
+      const [padX, padY] = [Math.min(40, this.width * 0.06), this.width < 600 ? 46 : 44];
+      const span = [Math.max(right - left, 1), Math.max(bottom - top, 1)];
+      scale *= Math.min((this.width - 2 * padX) / span[0], (this.height - 2 * padY) / span[1], 6);
+      [x, y] = [(left + right) / 2, (top + bottom) / 2];
     }
-    const [padX, padY] = [Math.min(40, this.width * 0.06), this.width < 600 ? 46 : 44];
-    const span = [Math.max(right - left, 1), Math.max(bottom - top, 1)];
-    const scale = Math.min((this.width - 2 * padX) / span[0], (this.height - 2 * padY) / span[1], 6) * this.user.scale;
-    const shiftX = this.width / 2 + this.user.x - (scale * (left + right)) / 2;
-    const shiftY = this.height / 2 + this.user.y - (scale * (top + bottom)) / 2;
+    const shiftX = this.width / 2 + this.user.x - scale * x;
+    const shiftY = this.height / 2 + this.user.y - scale * y;
     this.screen = new Float32Array(positions.length);
     for (let i = 0; i < positions.length; i += 2) {
       this.screen[i] = positions[i] * scale + shiftX;
@@ -224,6 +241,24 @@ export class GraphView {
     }
   }
 
+  /** What is being drawn: the ring of the node that is picked, the line that is dragged. */
+  drawHand() {
+    const { context, screen, press } = this;
+    context.strokeStyle = this.colours.other;
+    context.lineWidth = 2;
+    context.beginPath();
+    if (this.picked >= 0) {
+      const [x, y] = screen.subarray(2 * this.picked);
+      context.moveTo(x + this.radius + 4, y);
+      context.arc(x, y, this.radius + 4, 0, 2 * Math.PI);
+    }
+    if (press?.isDragged && press.node >= 0) {
+      context.moveTo(...screen.subarray(2 * press.node, 2 * press.node + 2));
+      context.lineTo(press.toX, press.toY);
+    }
+    context.stroke();
+  }
+
   /** The picture with its background, as a PNG. */
   png() {
     const copy = document.createElement("canvas");
@@ -254,9 +289,10 @@ export class GraphView {
       event.preventDefault();
       this.zoom(Math.exp(-event.deltaY / 400), event.offsetX, event.offsetY);
     }, { passive: false });
-    canvas.addEventListener("pointerdown", (event) => {
-      canvas.setPointerCapture(event.pointerId);
-      fingers.set(event.pointerId, [event.offsetX, event.offsetY]);
+    canvas.addEventListener("pointerdown", ({ pointerId, offsetX: x, offsetY: y }) => {
+      canvas.setPointerCapture(pointerId);
+      fingers.set(pointerId, [x, y]);
+      this.press = this.isDrawn && fingers.size === 1 ? { node: this.nodeAt(x, y), x, y, isDragged: false } : null;
     });
     canvas.addEventListener("pointermove", (event) => {
       const before = fingers.get(event.pointerId);
@@ -265,6 +301,7 @@ export class GraphView {
         return;
       }
       const after = [event.offsetX, event.offsetY];
+      if (this.press && !this.drag(...after)) return;
       if (fingers.size === 2) {
         const [[, other]] = [...fingers].filter(([id]) => id !== event.pointerId);
         const spread = (point) => Math.hypot(point[0] - other[0], point[1] - other[1]);
@@ -280,9 +317,34 @@ export class GraphView {
       canvas.addEventListener(kind, (event) => {
         fingers.delete(event.pointerId);
         if (kind === "pointerleave") this.onHover(-1);
+        const { press } = this;
+        this.press = null;
+        if (press && kind === "pointerup") this.release(press, event.offsetX, event.offsetY);
+        else if (press) this.redraw();
       });
     }
-    canvas.addEventListener("dblclick", () => this.zoom("fit"));
+    canvas.addEventListener("dblclick", () => { if (!this.isDrawn) this.zoom("fit"); });
+  }
+
+  /** Follow a pointer that went down on a drawing; whether the whole drawing moves with it. */
+  drag(x, y) {
+    const { press } = this;
+    press.isDragged ||= Math.hypot(x - press.x, y - press.y) > CLICK_REACH;
+    Object.assign(press, { toX: x, toY: y });
+    this.redraw();
+    return press.isDragged && press.node < 0;
+  }
+
+  /** A press on a drawing ends: a click on a node or a place, a line between two nodes, or a move of the drawing. */
+  release(press, x, y) {
+    this.redraw();
+    if (!press.isDragged) {
+      const { user } = this;
+      this.onClick(press.node, [(x - this.width / 2 - user.x) / user.scale, (y - this.height / 2 - user.y) / user.scale]);
+      return;
+    }
+    const to = this.nodeAt(x, y);
+    if (press.node >= 0 && to >= 0 && to !== press.node) this.onJoin(press.node, to);
   }
 }
 
