@@ -25,6 +25,7 @@ from serving import serving
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 GRAPH = Path(__file__).parents[1] / "examples/rb-small.clq"
+FIVE_CYCLE = "Ann Bob\nBob Cid\nCid Dan\nDan Eve\nEve Ann\n"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
@@ -70,6 +71,26 @@ def _is_problem(message: "playwright.ConsoleMessage") -> bool:
 
 def _is_own(url: str, address: str) -> bool:
     return url.startswith((address, "blob:", "data:"))
+
+
+def _paste(page: "playwright.Page", edges: str) -> None:
+    page.click(".paste summary")
+    page.fill("#pasted", edges)
+    page.click("#use-pasted")
+    playwright.expect(page.locator("#about-graph")).to_contain_text("pasted")
+
+
+def _places(page: "playwright.Page") -> np.ndarray:
+    """Where the nodes or groups are, one row for each."""
+    places = page.evaluate("(async () => Array.from((await import('/static/app.js')).positions()))()")
+    return np.array(places).reshape(-1, 2)
+
+
+def _on_canvas(page: "playwright.Page", place: tuple[float, float]) -> tuple[float, float]:
+    """A place on the page, given from the middle of the graph's canvas."""
+    page.locator("#graph").scroll_into_view_if_needed()
+    box = page.locator("#graph").bounding_box()
+    return box["x"] + box["width"] / 2 + place[0], box["y"] + box["height"] / 2 + place[1]
 
 
 def _solve(page: "playwright.Page") -> None:
@@ -264,9 +285,7 @@ def test_the_theme_is_kept(page):
 
 
 def test_edges_can_be_pasted_and_proven(page):
-    page.click(".paste summary")
-    page.fill("#pasted", "Ann Bob\nBob Cid\nCid Dan\nDan Eve\nEve Ann\n")
-    page.click("#use-pasted")
+    _paste(page, FIVE_CYCLE)
     playwright.expect(page.locator("#about-graph")).to_contain_text("5 nodes, 5 edges")
     page.select_option("#method", "auto")
     playwright.expect(page.locator("#samples")).to_be_hidden()
@@ -280,19 +299,166 @@ def test_edges_can_be_pasted_and_proven(page):
 
 def test_a_small_cycle_is_drawn_as_a_circle(page):
     order = [0, 5, 2, 7, 4, 1, 6, 3]  # not that of the numbers
-    page.click(".paste summary")
-    page.fill("#pasted", "".join(f"{u} {v}\n" for u, v in zip(order, [*order[1:], order[0]], strict=True)))
     before = page.get_attribute("html", "data-layout")
-    page.click("#use-pasted")
+    _paste(page, "".join(f"{u} {v}\n" for u, v in zip(order, [*order[1:], order[0]], strict=True)))
     page.wait_for_selector(f"html[data-layout]:not([data-layout='{before}'])")
-    places = np.array(page.evaluate("(async () => Array.from((await import('/static/app.js')).positions()))()"))
-    places = places.reshape(-1, 2)[order]
+    places = _places(page)[order]
     center = places.mean(0)
     angles = np.unwrap(np.arctan2(*(places - center).T))
     turns = np.diff(angles)
     assert (np.sign(turns) == np.sign(turns[0])).all()  # around the centre, without a crossing
     radii = np.linalg.norm(places - center, axis=1)
     assert radii.max() < 1.3 * radii.min()
+
+
+def test_nodes_of_a_small_graph_carry_their_names(page):
+    page.evaluate(
+        """() => {
+            window.written = new Set();
+            const fillText = CanvasRenderingContext2D.prototype.fillText;
+            CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+                window.written.add(text);
+                fillText.call(this, text, ...place);
+            };
+        }"""
+    )
+    _paste(page, "Ann Bob\nBob Cid\n")
+    page.wait_for_function("() => ['Ann', 'Bob', 'Cid'].every((name) => window.written.has(name))")
+
+
+@pytest.mark.parametrize(("method", "proof"), [("cp-sat", "proven optimal"), ("anneal", "")])
+def test_another_method_says_what_it_proves(page, method, proof):
+    if method == "cp-sat":
+        pytest.importorskip("ortools", reason="OR-Tools is not installed")
+    _paste(page, FIVE_CYCLE)
+    page.select_option("#method", method)
+    _solve(page)
+    assert (page.inner_text("#objective"), page.inner_text("#proof")) == ("2", proof)
+    assert f"found by {method}" in page.inner_text("#answer")
+
+
+def test_a_bound_without_a_proof_is_shown(page):
+    def with_bound(route):
+        answer = route.fetch()
+        route.fulfill(response=answer, json=answer.json() | {"optimal": False, "bound": 3, "gap": 0.5})
+
+    page.route("**/api/solve", with_bound)
+    _paste(page, FIVE_CYCLE)
+    page.select_option("#method", "greedy")
+    _solve(page)
+    assert page.inner_text("#proof") == "nothing is better than 3, at most 50 % better"
+
+
+def test_samples_of_a_small_graph_are_proven_optimal(page):
+    _paste(page, FIVE_CYCLE)
+    _solve(page)
+    playwright.expect(page.locator("#proof")).to_have_text("proven optimal", timeout=60_000)
+
+
+def test_a_model_that_fails_on_a_graph_is_told(page):
+    page.set_input_files("#file", GRAPH)
+    playwright.expect(page.locator("#about-graph")).to_contain_text("207 nodes")
+    page.uncheck("#refine")
+    page.fill("#samples", "1")
+    _solve(page)
+    assert page.inner_text("#comparison") == "not as good as greedy: this model does not suit the graph"
+    assert page.inner_text("#alone") == ""
+    page.check("#refine")
+    playwright.expect(page.locator("#solve")).to_have_text("Solve and watch")
+    page.click("#solve")
+    playwright.expect(page.locator("#alone")).to_contain_text("samples alone are not as good as greedy", timeout=60_000)
+
+
+def test_a_graph_is_drawn_with_the_mouse(page):
+    about = page.locator("#about-graph")
+    page.click("#by-hand")
+    playwright.expect(about).to_have_text("drawing 0 nodes, 0 edges")
+    assert page.is_disabled("#solve")
+    left, right, top = (-90, 40), (90, 40), (0, -60)
+    for place in (left, right, top):
+        page.mouse.click(*_on_canvas(page, place))
+    playwright.expect(about).to_have_text("drawing 3 nodes, 0 edges")
+    for start, end in ((left, top), (top, right)):
+        page.mouse.move(*_on_canvas(page, start))
+        page.mouse.down()
+        page.mouse.move(*_on_canvas(page, end), steps=3)
+        page.mouse.up()
+    playwright.expect(about).to_have_text("drawing 3 nodes, 2 edges")
+    page.mouse.click(*_on_canvas(page, right))
+    page.mouse.click(*_on_canvas(page, left))
+    playwright.expect(about).to_have_text("drawing 3 nodes, 3 edges")
+    _solve(page)
+    assert page.inner_text("#objective") == "1"
+
+    page.mouse.click(*_on_canvas(page, left))  # to pick a node keeps the answer, to part it from another does not
+    assert page.inner_text("#objective") == "1"
+    page.mouse.click(*_on_canvas(page, top))
+    playwright.expect(about).to_have_text("drawing 3 nodes, 2 edges")
+    assert page.locator("#objective").count() == 0
+    page.check("input[value=mvc]", force=True)  # another problem keeps the drawing
+    _solve(page)
+    assert page.inner_text("#objective") == "1"
+    page.mouse.click(*_on_canvas(page, right))
+    page.click("#remove")
+    playwright.expect(about).to_have_text("drawing 2 nodes, 0 edges")
+    page.click("#undo")
+    playwright.expect(about).to_have_text("drawing 3 nodes, 2 edges")
+    page.mouse.click(*_on_canvas(page, top))
+    page.keyboard.press("Delete")
+    playwright.expect(about).to_have_text("drawing 2 nodes, 1 edge")
+    page.click("#clear")
+    playwright.expect(about).to_have_text("drawing 0 nodes, 0 edges")
+    page.click("#undo")
+    page.click("#undo")
+    page.click("#draw")
+    playwright.expect(about).to_contain_text("84 nodes")
+    playwright.expect(page.locator("#undo")).to_be_hidden()
+    page.click("#by-hand")
+    playwright.expect(about).to_have_text("drawing 3 nodes, 2 edges")
+
+
+def test_a_graph_is_drawn_with_a_finger(browser, address):
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
+    page = context.new_page()
+    page.goto(address)
+    page.wait_for_selector("html[data-layout]")
+    page.tap("#by-hand")
+    for place in [(-90, 60), (90, 60)] * 2:  # first two nodes, then the edge between them
+        page.touchscreen.tap(*_on_canvas(page, place))
+    playwright.expect(page.locator("#about-graph")).to_have_text("drawing 2 nodes, 1 edge")
+    context.close()
+
+
+def test_of_a_graph_of_6000_nodes_a_coarse_picture_is_drawn(page, tmp_path):
+    path = tmp_path / "large.edges"
+    write_graph(ba_graph(6000, 2, np.random.default_rng(0)), path)
+    before = page.get_attribute("html", "data-layout")
+    page.set_input_files("#file", path)
+    playwright.expect(page.locator("#about-graph")).to_contain_text("6,000 nodes", timeout=60_000)
+    playwright.expect(page.locator("html")).not_to_have_attribute("data-layout", before, timeout=60_000)
+    playwright.expect(page.locator("#about-graph")).to_contain_text("a dot is about 4 nodes")
+    assert 1000 < len(_places(page)) <= 2000
+    page.fill("#samples", "2")
+    page.fill("#factor", "1")
+    _solve(page)
+    assert page.inner_text("#feasible") == "feasible, checked independently"
+    assert page.locator(".thumb").count() == 2
+    assert page.inner_text("#legend") == "more nodes: in the set"
+
+
+def test_a_large_graph_gets_fewer_samples_unless_they_are_chosen(page, tmp_path):
+    path = tmp_path / "star.edges"
+    path.write_text("".join(f"0 {leaf}\n" for leaf in range(1, 40_000)))
+    page.set_input_files("#file", path)
+    playwright.expect(page.locator("#about-graph")).to_contain_text("a dot is about", timeout=60_000)
+    assert page.input_value("#samples") == "3"
+    page.click("#draw")
+    playwright.expect(page.locator("#about-graph")).to_contain_text("84 nodes")
+    assert page.input_value("#samples") == "8"
+    page.fill("#samples", "5")
+    page.set_input_files("#file", path)
+    playwright.expect(page.locator("#about-graph")).to_contain_text("a dot is about", timeout=60_000)
+    assert page.input_value("#samples") == "5"
 
 
 def test_after_an_error_neither_graph_nor_answer_stays(page, tmp_path):

@@ -43,7 +43,7 @@ def serve(
     port: Port = 8000,
     model: Model = None,
     device: Device = "auto",
-    max_nodes: MaxNodes = 5_000,
+    max_nodes: MaxNodes = 50_000,
     max_samples: MaxSamples = 32,
     max_waiting: MaxWaiting = 256,
     max_body: MaxBody = 8,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 class Limits:
     """The limits of one server, for all its clients."""
 
-    max_nodes: int = 5_000
+    max_nodes: int = 50_000
     max_edges: int = 250_000
     max_samples: int = 32
     max_step_factor: int = 10

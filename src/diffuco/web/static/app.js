@@ -2,7 +2,8 @@
 
 import { bit, get, post, postForEvents, unpack } from "./api.js";
 import { compact, drawChart } from "./chart.js";
-import { PROBLEMS } from "./problems.js";
+import { Drawing } from "./drawing.js";
+import { PROBLEMS, pointedOut } from "./problems.js";
 import { GraphView, drawThumb } from "./view.js";
 
 const $ = (id) => document.getElementById(id);
@@ -14,6 +15,11 @@ const GENERATORS = {
   "random-qubo": { first: ["Variables", "num_nodes", 80, 1], second: ["Density", "density", 0.1, 0, 0.01] },
 };
 
+const MOST_DRAWN = 5000; // a graph of more nodes is shown by dots that stand for several nodes each
+const MOST_DOTS = 2000;
+const QUICKLY_PROVEN = 100; // most nodes of a graph whose optimum is asked for beside the samples of a model
+const SAMPLED_PARTS = 300000; // nodes and edges, times samples, that a CPU denoises well within the time of a request
+
 const state = {
   about: null,
   models: [],
@@ -21,7 +27,9 @@ const state = {
   file: null, // the file that was chosen last, as it is sent to the server
   source: null, // the graph as it is sent to the server
   isGeneratorChosen: false, // by hand, not by what suits the problem
+  areSamplesChosen: false, // by hand, not by the size of the graph
   graph: null,
+  picture: null, // what is drawn: the graph, or groups of its nodes once they are known
   positions: null,
   frames: [], // the noise and the states after every step
   decoded: null, // the last frame: the decoded and refined samples
@@ -31,9 +39,12 @@ const state = {
   selected: 0,
   isPlaying: false,
   solving: null, // AbortController of the running solve
+  proof: null, // what another method has proven of the graph
+  proving: null, // AbortController of that method
 };
 
-const view = new GraphView($("graph"), showTip);
+const drawing = new Drawing();
+const view = new GraphView($("graph"), { onHover: showTip, onClick: clickDrawing, onJoin: (u, v) => changeDrawing("join", u, v) });
 let layoutWorker = null;
 let layoutId = 0;
 let graphRequest = 0;
@@ -88,7 +99,7 @@ function chooseProblem(name) {
   const { suits } = PROBLEMS[name];
   // A QUBO needs coefficients; the other problems need only edges.
   const isWrongKind = (suits === "random-qubo") !== ($("generator").value === "random-qubo");
-  if (state.graph && state.source.kind !== "text" && (isWrongKind || (!state.isGeneratorChosen && suits !== $("generator").value))) {
+  if (state.graph && !["text", "edges"].includes(state.source.kind) && (isWrongKind || (!state.isGeneratorChosen && suits !== $("generator").value))) {
     $("generator").value = suits;
     chooseGenerator();
     drawGraph();
@@ -155,25 +166,20 @@ async function loadGraph(source) {
   const request = ++graphRequest;
   say("", "graph-message");
   busy("reading the graph");
+  $("solve").disabled = $("play").disabled = true;
   try {
     const shown = await post("api/graph", { graph: source });
     if (request !== graphRequest) return;
+    $("drawing").hidden = true;
     state.source = source;
-    state.graph = {
+    showGraph({
       name: shown.name || "graph",
       numNodes: shown.nodes,
       edges: Int32Array.from(shown.edges),
       edgeWeights: shown.edge_weights,
       labels: shown.labels,
-      density: shown.density,
-    };
-    view.show(state.graph);
-    forgetSolve();
+    });
     layOut();
-    const text = `${counted(shown.nodes, "node")}, ${counted(shown.edges.length / 2, "edge")}`;
-    $("about-graph").replaceChildren(bold(state.graph.name), ` ${text}`);
-    $("graph").setAttribute("aria-label", `Graph ${state.graph.name}: ${text}`);
-    $("solve").disabled = $("play").disabled = false;
     if (shown.notes.length) say(shown.notes.join("; "), "graph-message", "note");
     offerFormats(source, true);
     if (source.kind === "text") $("graph").scrollIntoView({ block: "nearest" }); // on a phone the picture is not beside the file
@@ -187,11 +193,36 @@ async function loadGraph(source) {
   }
 }
 
+function showGraph(graph) {
+  const { name, numNodes, edges } = graph;
+  const isDrawn = !$("drawing").hidden;
+  state.graph = graph;
+  state.picture = null;
+  if (isCoarse()) view.clear();
+  else showPicture(graph, isDrawn);
+  forgetSolve();
+  const text = `${counted(numNodes, "node")}, ${counted(edges.length / 2, "edge")}`;
+  $("about-graph").replaceChildren(bold(name), ` ${text}`);
+  $("graph").setAttribute("aria-label", `Graph ${name}: ${text}`);
+  $("solve").disabled = $("play").disabled = numNodes === 0;
+  const affordable = Math.floor(SAMPLED_PARTS / (numNodes + edges.length / 2));
+  if (!state.areSamplesChosen) $("samples").value = Math.max(1, Math.min($("samples").defaultValue, affordable));
+}
+
+function isCoarse() {
+  return state.graph?.numNodes > MOST_DRAWN;
+}
+
+function showPicture(picture, isDrawn) {
+  state.picture = picture;
+  view.show(picture, isDrawn);
+}
+
 /** After an error, neither the graph before nor its answer may look as if they were asked for. */
 function forgetGraph() {
-  layoutWorker?.terminate();
-  layoutId++;
-  Object.assign(state, { graph: null, positions: null, source: null });
+  stopLayout();
+  $("drawing").hidden = true;
+  Object.assign(state, { graph: null, picture: null, positions: null, source: null });
   view.clear();
   forgetSolve();
   $("about-graph").replaceChildren();
@@ -202,12 +233,24 @@ function forgetGraph() {
 /** Where the nodes are, for tests. */
 export const positions = () => state.positions;
 
-function layOut() {
+function stopLayout() {
   layoutWorker?.terminate();
+  layoutId++;
+}
+
+function layOut() {
+  stopLayout();
   layoutWorker = new Worker("static/layout.js");
-  const id = ++layoutId;
+  const id = layoutId;
+  const { numNodes, edges } = state.graph;
   layoutWorker.onmessage = ({ data }) => {
     if (data.id !== layoutId) return;
+    if (data.coarse) {
+      showPicture(data.coarse);
+      $("about-graph").append(`; a dot is about ${counted(Math.round(numNodes / data.coarse.numNodes), "node")}`);
+      if (frameAt(state.frame)) showStates();
+      return;
+    }
     state.positions = data.positions;
     view.move(data.positions, data.isFinal);
     if (data.isFinal) {
@@ -215,7 +258,49 @@ function layOut() {
       document.documentElement.dataset.layout = id; // tests wait for this
     }
   };
-  layoutWorker.postMessage({ id, numNodes: state.graph.numNodes, edges: state.graph.edges });
+  layoutWorker.postMessage({ id, numNodes, edges, mostDots: isCoarse() ? MOST_DOTS : null });
+}
+
+// --- drawing by hand -------------------------------------------------------------------------------------------------
+
+function startDrawing() {
+  graphRequest++; // a graph that is still on its way is no longer wanted
+  say("", "graph-message");
+  $("format-choice").hidden = true;
+  $("drawing").hidden = false;
+  showDrawing();
+  $("graph").scrollIntoView({ block: "nearest" });
+}
+
+function showDrawing() {
+  const { places, edges, before } = drawing;
+  stopLayout();
+  state.source = { kind: "edges", edges, num_nodes: places.length };
+  showGraph({ name: "drawing", numNodes: places.length, edges: Int32Array.from(edges.flat()), edgeWeights: null, labels: null });
+  state.positions = Float32Array.from(places.flat());
+  view.move(state.positions, true);
+  $("undo").disabled = !before.length;
+  $("clear").disabled = !places.length;
+  $("how-to-draw").hidden = edges.length > 0;
+  pick(drawing.picked);
+}
+
+function pick(node) {
+  drawing.picked = node;
+  view.pick(node);
+  $("remove").disabled = node < 0;
+}
+
+function clickDrawing(node, place) {
+  const { picked } = drawing;
+  if (node < 0) changeDrawing("add", place);
+  else if (picked >= 0 && picked !== node) changeDrawing("join", picked, node);
+  else pick(picked === node ? -1 : node);
+}
+
+function changeDrawing(how, ...what) {
+  drawing[how](...what);
+  showDrawing();
 }
 
 // --- solving ---------------------------------------------------------------------------------------------------------
@@ -243,6 +328,7 @@ async function solve() {
     if (method) takeAtOnce(await post("api/solve", { ...common, method }, control.signal), control);
     else await postForEvents("api/solve/stream", body, (kind, content) => take(kind, content, control), control.signal);
     if (state.solving === control && !state.answer) throw new Error("the stream ended before the answer");
+    if (state.solving === control && !method && state.graph.numNodes <= QUICKLY_PROVEN) askForProof(common);
   } catch (error) {
     if (state.solving === control && error.name !== "AbortError") say(error);
   } finally {
@@ -264,6 +350,21 @@ function takeAtOnce(answer, control) {
   state.answer = { ...answer, states: [""], chosen: "" };
   state.decoded = { states: [bytes], energies: [Math.min(...answer.energies)] };
   showFrame(1);
+}
+
+/** Learn from another method how good the best sample of a model is. */
+async function askForProof(request) {
+  const { answer } = state;
+  state.proving = new AbortController();
+  try {
+    const { optimal, bound, objective } = await post("api/solve", request, state.proving.signal);
+    const isReached = answer.feasible && Math.abs(objective - answer.objective) <= 1e-9 * Math.abs(objective);
+    const gap = Math.abs(bound - answer.objective) / Math.abs(answer.objective);
+    state.proof = { optimal: optimal && isReached, bound, gap: bound === null || !answer.objective ? null : gap };
+    if ($("proof")) showProof();
+  } catch (error) {
+    if (error.name !== "AbortError") say(error);
+  }
 }
 
 function nameSolve() {
@@ -302,11 +403,12 @@ function take(kind, content, control) {
 /** Stop what runs and clear what was found. */
 function forgetSolve() {
   state.solving?.abort();
-  state.solving = null;
+  state.proving?.abort();
+  state.solving = state.proving = null;
   nameSolve();
   play(false);
   say("");
-  Object.assign(state, { frames: [], decoded: null, answer: null, numSteps: 0, frame: 0, selected: 0 });
+  Object.assign(state, { frames: [], decoded: null, answer: null, proof: null, numSteps: 0, frame: 0, selected: 0 });
   for (const id of ["back", "forward", "scrub"]) $(id).disabled = true;
   Object.assign($("scrub"), { value: 0, max: 1 });
   $("step").textContent = "not solved yet";
@@ -315,7 +417,7 @@ function forgetSolve() {
   $("answer").replaceChildren(Object.assign(document.createElement("p"), { className: "hint", textContent: "The best sample, once the noise is gone." }));
   delete document.documentElement.dataset.answer;
   showLegend();
-  if (state.graph) view.setStates(state.problem, null);
+  if (state.picture) view.setStates(state.problem, null);
   drawEnergies();
   busy();
 }
@@ -366,15 +468,28 @@ function showFrame(index) {
 function showStates() {
   const frame = frameAt(state.frame);
   const on = expand(frame.states[state.selected]);
-  const { broken } = view.setStates(state.problem, on);
+  const { broken, ...marks } = pointedOut(state.problem, state.graph, on);
+  if (state.picture) view.setStates(state.problem, shadesOf(on), state.picture.groups ? undefined : marks);
   const size = on.reduce((sum, value) => sum + value, 0);
-  const parts = [`energy ${compact(frame.energies[state.selected])}`, `${size} ${PROBLEMS[state.problem].on}`];
-  if (!["max-cut", "qubo"].includes(state.problem)) parts.push(`${broken} broken`);
+  const parts = [`energy ${compact(frame.energies[state.selected])}`, `${size.toLocaleString("en")} ${PROBLEMS[state.problem].on}`];
+  if (!["max-cut", "qubo"].includes(state.problem)) parts.push(`${broken.toLocaleString("en")} broken`);
   $("live").textContent = parts.join(" · ");
 }
 
 function expand(bytes) {
   return Uint8Array.from({ length: state.graph.numNodes }, (_, i) => bit(bytes, i));
+}
+
+/** How the dots of the picture are shaded: by whether their node is chosen, or by how many nodes of their group are. */
+function shadesOf(on) {
+  const { groups, sizes } = state.picture;
+  if (!groups) return on;
+  const shades = new Float32Array(sizes.length);
+  groups.forEach((group, i) => { shades[group] += on[i]; });
+  sizes.forEach((size, group) => { shades[group] /= size; });
+  if (state.problem === "max-cut") return shades;
+  const most = shades.reduce((a, b) => Math.max(a, b)) || 1;
+  return shades.map((value) => value / most); // or the few nodes of a clique would not be seen
 }
 
 /** The sample that became the answer. */
@@ -404,7 +519,7 @@ function makeThumbs(count) {
 
 function drawThumbs() {
   const frame = frameAt(state.frame);
-  if (!frame) return;
+  if (!frame || !state.picture) return;
   [...$("thumbs").children].forEach((thumb, sample) => {
     const isBest = state.answer && state.frame > state.numSteps && sample === bestSample();
     const isSelected = sample === state.selected;
@@ -413,7 +528,7 @@ function drawThumbs() {
     thumb.tabIndex = isSelected ? 0 : -1;
     thumb.lastChild.textContent = compact(frame.energies[sample]);
     thumb.setAttribute("aria-label", `Sample ${sample + 1}, energy ${compact(frame.energies[sample])}${isBest ? ", the answer" : ""}`);
-    drawThumb(thumb.firstChild, state.positions, expand(frame.states[sample]), view.colours, state.problem === "max-cut");
+    drawThumb(thumb.firstChild, state.positions, shadesOf(expand(frame.states[sample])), view.colours, state.problem === "max-cut");
   });
 }
 
@@ -438,12 +553,6 @@ function showAnswer() {
   verdict.textContent = answer.feasible ? "feasible, checked independently" : `${counted(answer.violations, "constraint")} broken`;
   const proof = document.createElement("p");
   proof.id = "proof";
-  proof.className = answer.optimal ? "verdict good" : "hint";
-  if (answer.optimal) proof.textContent = "proven optimal";
-  else if (answer.bound !== null) {
-    const gap = answer.gap === null ? "" : `, at most ${plain(100 * answer.gap)} % better`;
-    proof.textContent = `nothing is better than ${plain(answer.bound)}${gap}`;
-  }
 
   const mean = answer.objectives.reduce((sum, one) => sum + one, 0) / answer.objectives.length;
   const bars = document.createElement("dl");
@@ -463,6 +572,10 @@ function showAnswer() {
   comparison.id = "comparison";
   comparison.className = `tag ${answer.greedy.comparison}`;
   comparison.textContent = words[answer.greedy.comparison];
+  if (answer.greedy.comparison === "worse" && !state.numSteps) comparison.textContent = "not as good as greedy";
+  const alone = document.createElement("p");
+  Object.assign(alone, { id: "alone", className: "hint" });
+  if (answer.greedy.comparison !== "worse" && state.numSteps && answer.sweeps && areSamplesPoor()) alone.textContent = "The samples alone are not as good as greedy; the refinement found this answer.";
 
   const seconds = Object.values(answer.seconds).reduce((sum, one) => sum + one, 0);
   const facts = document.createElement("p");
@@ -481,9 +594,22 @@ function showAnswer() {
       event.target.textContent = "Copied";
     }),
   );
-  if (answer.greedy.comparison === "worse" && !state.numSteps) comparison.textContent = "not as good as greedy";
-  $("answer").replaceChildren(value, verdict, proof, comparison, bars, facts, actions);
+  $("answer").replaceChildren(value, verdict, proof, comparison, alone, bars, facts, actions);
+  showProof();
   document.documentElement.dataset.answer = answer.objective; // tests wait for this
+}
+
+function showProof() {
+  const { optimal, bound, gap } = state.proof ?? state.answer;
+  $("proof").className = optimal ? "verdict good" : "hint";
+  if (optimal) $("proof").textContent = "proven optimal";
+  else if (bound !== null) $("proof").textContent = `nothing is better than ${plain(bound)}${gap === null ? "" : `, at most ${plain(100 * gap)} % better`}`;
+}
+
+/** Whether every sample of the last step, before it is refined, has more energy than the greedy solution. */
+function areSamplesPoor() {
+  const sign = state.about.senses[state.problem] === "max" ? -1 : 1;
+  return Math.min(...state.frames.at(-1).energies) > sign * state.answer.greedy.objective;
 }
 
 function save(blob, suffix) {
@@ -520,7 +646,9 @@ function busy(text = "") {
 
 function showLegend() {
   const { on, off, good, wrong, dominates } = PROBLEMS[state.problem];
-  const entries = [["node on", on], ["node other", off], [dominates ? "ring" : "line wrong", wrong], ["line good", good]];
+  const marks = [[dominates ? "ring" : "line wrong", wrong], ["line good", good]];
+  const nodes = [["node on", on], ["node other", off]];
+  const entries = isCoarse() ? nodes.map(([kind, text]) => [kind, text && `more nodes: ${text}`]) : [...nodes, ...marks];
   $("legend").replaceChildren(...entries.filter(([, text]) => text).map(([kind, text]) => {
     const entry = document.createElement("li");
     entry.append(Object.assign(document.createElement("i"), { className: kind }), text);
@@ -533,17 +661,24 @@ function showTip(node, x, y) {
   tip.hidden = node < 0;
   if (node < 0) return;
   const { edges, labels } = state.graph;
+  tip.style.left = `${x}px`;
+  tip.style.top = `${y}px`;
+  if (state.picture.groups) {
+    tip.textContent = counted(state.picture.sizes[node], "node");
+    return;
+  }
   let degree = 0;
   for (const end of edges) degree += end === node;
   tip.textContent = `${labels ? labels[node] : node}: ${counted(degree, "neighbour")}`;
-  tip.style.left = `${x}px`;
-  tip.style.top = `${y}px`;
 }
 
 function listen() {
   $("solve").addEventListener("click", solve);
   $("draw").addEventListener("click", drawGraph);
   $("use-pasted").addEventListener("click", readPasted);
+  $("by-hand").addEventListener("click", startDrawing);
+  for (const how of ["undo", "remove", "clear"]) $(how).addEventListener("click", () => changeDrawing(how));
+  $("samples").addEventListener("input", () => (state.areSamplesChosen = true));
   $("method").addEventListener("change", forgetSolve);
   $("generator").addEventListener("change", () => {
     state.isGeneratorChosen = true;
@@ -602,6 +737,7 @@ function onKey(event) {
   else if (event.key === "+" || event.key === "=") zoom("in");
   else if (event.key === "-") zoom("out");
   else if (event.key === "0") zoom("fit");
+  else if (["Delete", "Backspace"].includes(event.key) && view.picked >= 0) changeDrawing("remove");
   else return;
   event.preventDefault();
 }

@@ -1,5 +1,5 @@
 // A worker that places the nodes of a graph: springs along edges, repulsion between all nodes (Barnes-Hut), a pull to
-// the centre. Positions are posted as they settle.
+// the centre. Positions are posted as they settle. Of a graph that is too large, it places groups of nodes.
 
 const THETA = 0.81; // square of the opening angle below which a cell counts as one body
 const REPULSION = 34;
@@ -7,8 +7,17 @@ const SPRING = 26;
 const PULL = 0.035;
 const FRICTION = 0.62;
 const SMALL = 60; // most nodes that start on a circle
+const LINES_PER_GROUP = 6; // the strongest links of a group, which are drawn
 
-onmessage = ({ data: { id, numNodes, edges } }) => {
+/** Place the nodes; or with `mostDots`, gather them in at most that many groups, tell these, and place them. */
+onmessage = ({ data: { id, numNodes, edges, mostDots } }) => {
+  if (!mostDots) return settle(id, numNodes, edges);
+  const coarse = gather(numNodes, edges, mostDots);
+  postMessage({ id, coarse });
+  settle(id, coarse.numNodes, coarse.edges);
+};
+
+function settle(id, numNodes, edges) {
   const x = new Float64Array(numNodes), y = new Float64Array(numNodes);
   const vx = new Float64Array(numNodes), vy = new Float64Array(numNodes);
   const order = numNodes <= SMALL ? walk(numNodes, edges) : null;
@@ -45,15 +54,78 @@ onmessage = ({ data: { id, numNodes, edges } }) => {
     }
   }
   if (numNodes === 0) postMessage({ id, positions: new Float32Array(0), isFinal: true });
-};
+}
 
-/** The place of every node on a walk that goes from neighbour to neighbour where it can. */
-function walk(numNodes, edges) {
+/** Groups of nodes that lie together, by joining pairs, then pairs of pairs and so on, and the links between them. */
+function gather(numNodes, edges, mostDots) {
+  const groups = Int32Array.from({ length: numNodes }, (_, i) => i);
+  let count = numNodes, links = edges;
+  while (count > mostDots) {
+    const paired = pairUp(count, links);
+    count = paired.count;
+    for (let i = 0; i < numNodes; i++) groups[i] = paired.place[groups[i]];
+    links = linksBetween(groups, edges);
+  }
+  const sizes = new Int32Array(count);
+  for (const group of groups) sizes[group]++;
+  return { groups, sizes, numNodes: count, edges: strongest(count, links) };
+}
+
+/** Pair every node with a free neighbour, else with another neighbour's neighbour; nodes without any pair up at random. */
+function pairUp(numNodes, links) {
+  const neighbours = neighboursOf(numNodes, links);
+  const place = new Int32Array(numNodes).fill(-1);
+  let count = 0;
+  const isFree = (node) => place[node] < 0;
+  const pairOff = (nodes) => {
+    const free = nodes.filter(isFree);
+    for (let i = 0; i + 1 < free.length; i += 2) place[free[i]] = place[free[i + 1]] = count++;
+  };
+  const nodes = Array.from(neighbours.keys()).sort((a, b) => neighbours[a].length - neighbours[b].length);
+  for (const node of nodes) {
+    const mate = isFree(node) ? neighbours[node].find(isFree) : undefined;
+    if (mate !== undefined) place[node] = place[mate] = count++;
+  }
+  neighbours.forEach(pairOff);
+  pairOff(nodes.filter((node) => !neighbours[node].length));
+  for (const node of nodes) if (isFree(node)) place[node] = count++;
+  return { place, count };
+}
+
+/** Pairs of groups with edges between them, those with the most edges first. */
+function linksBetween(groups, edges) {
+  const counts = new Map();
+  for (let e = 0; e < edges.length; e += 2) {
+    const u = groups[edges[e]], v = groups[edges[e + 1]];
+    const pair = Math.min(u, v) * groups.length + Math.max(u, v);
+    if (u !== v) counts.set(pair, (counts.get(pair) ?? 0) + 1);
+  }
+  const sorted = [...counts].sort((a, b) => b[1] - a[1]);
+  return Int32Array.from(sorted.flatMap(([pair]) => [Math.floor(pair / groups.length), pair % groups.length]));
+}
+
+/** The links that are among the first of one of their ends. */
+function strongest(count, links) {
+  const kept = [], seen = new Int32Array(count);
+  for (let e = 0; e < links.length; e += 2) {
+    const [u, v] = [links[e], links[e + 1]];
+    if (Math.min(seen[u]++, seen[v]++) < LINES_PER_GROUP) kept.push(u, v);
+  }
+  return Int32Array.from(kept);
+}
+
+function neighboursOf(numNodes, edges) {
   const neighbours = Array.from({ length: numNodes }, () => []);
   for (let e = 0; e < edges.length; e += 2) {
     neighbours[edges[e]].push(edges[e + 1]);
     neighbours[edges[e + 1]].push(edges[e]);
   }
+  return neighbours;
+}
+
+/** The place of every node on a walk that goes from neighbour to neighbour where it can. */
+function walk(numNodes, edges) {
+  const neighbours = neighboursOf(numNodes, edges);
   const place = new Int32Array(numNodes).fill(-1);
   let next = 0;
   for (let first = 0; first < numNodes; first++) {

@@ -1,23 +1,27 @@
 // The graph on a canvas: edges on a layer of their own, nodes that fade between states, zoom and pan.
 
-import { pointedOut } from "./problems.js";
-
 const LEVELS = 8; // shades between off and on
 const EDGES_WHILE_MOVING = 12000;
 const LABELLED_NODES = 40; // most nodes of a graph whose names fit beside them
 const LABEL_LENGTH = 16;
+const CLICK_REACH = 6; // pixels that a click may move
+const NO_MARKS = { good: [], wrong: [], lonely: [] };
 
 export class GraphView {
-  constructor(canvas, onHover) {
+  /** `onHover(node, x, y)` for any graph; for one that is drawn by hand, `onClick(node, place)` and `onJoin(from, to)`. */
+  constructor(canvas, { onHover, onClick, onJoin }) {
     this.canvas = canvas;
     this.context = canvas.getContext("2d");
     this.edgeLayer = document.createElement("canvas");
-    this.onHover = onHover;
+    Object.assign(this, { onHover, onClick, onJoin });
     this.graph = null;
     this.positions = null;
     this.user = { scale: 1, x: 0, y: 0 };
-    this.marks = { good: [], wrong: [], lonely: [] };
+    this.marks = NO_MARKS;
     this.isMoving = false;
+    this.isDrawn = false; // by hand
+    this.picked = -1; // a node with a ring around it
+    this.press = null; // where a pointer went down on a drawing
     this.needsEdges = true;
     new ResizeObserver(() => this.resize()).observe(canvas);
     this.listen();
@@ -31,36 +35,41 @@ export class GraphView {
     this.redraw(true);
   }
 
-  show(graph) {
+  show(graph, isDrawn = false) {
+    if (!isDrawn || !this.isDrawn) this.user = { scale: 1, x: 0, y: 0 };
+    Object.assign(this, { isDrawn, picked: -1, press: null });
     this.graph = graph;
     this.positions = null;
     this.shade = new Float32Array(graph.numNodes);
-    this.target = new Uint8Array(graph.numNodes);
-    this.hasStates = false;
-    this.marks = { good: [], wrong: [], lonely: [] };
-    this.user = { scale: 1, x: 0, y: 0 };
+    this.target = new Float32Array(graph.numNodes);
+    this.isCut = false;
+    this.marks = NO_MARKS;
     this.redraw(true);
   }
 
   clear() {
-    Object.assign(this, { graph: null, positions: null, screen: null });
+    Object.assign(this, { graph: null, positions: null, screen: null, isDrawn: false, picked: -1 });
     this.redraw(true);
   }
 
   move(positions, isFinal) {
     this.positions = positions;
     this.isMoving = !isFinal;
+    this.place(); // a click may come before the next frame
     this.redraw(true);
   }
 
-  /** Fade to these states (0 or 1 per node); null for a graph without any. */
-  setStates(problem, on) {
-    this.problem = problem;
-    this.hasStates = on !== null;
-    this.target = on ?? new Uint8Array(this.graph.numNodes);
-    this.marks = on ? pointedOut(problem, this.graph, on) : { good: [], wrong: [], lonely: [], broken: 0 };
+  pick(node) {
+    this.picked = node;
     this.redraw();
-    return this.marks;
+  }
+
+  /** Fade to these shades (from 0 to 1 per node) and marks; null for a graph without any. */
+  setStates(problem, shades, marks = NO_MARKS) {
+    this.isCut = problem === "max-cut" && shades !== null;
+    this.target = shades ?? new Float32Array(this.graph.numNodes);
+    this.marks = marks;
+    this.redraw();
   }
 
   zoom(factor, x = this.width / 2, y = this.height / 2) {
@@ -110,22 +119,27 @@ export class GraphView {
     this.drawMarks();
     const settled = this.fade(now);
     this.drawNodes();
+    if (this.isDrawn) this.drawHand();
     if (!settled) this.redraw();
   }
 
-  /** Positions on the canvas, fitted with room for the texts that lie over it. */
+  /** Positions on the canvas, fitted with room for the texts that lie over it. A drawing stays where it was drawn. */
   place() {
     const { positions, graph } = this;
-    let [left, right, top, bottom] = [Infinity, -Infinity, Infinity, -Infinity];
-    for (let i = 0; i < positions.length; i += 2) {
-      left = Math.min(left, positions[i]); right = Math.max(right, positions[i]);
-      top = Math.min(top, positions[i + 1]); bottom = Math.max(bottom, positions[i + 1]);
+    let [scale, x, y] = [this.user.scale, 0, 0];
+    if (!this.isDrawn) {
+      let [left, right, top, bottom] = [Infinity, -Infinity, Infinity, -Infinity];
+      for (let i = 0; i < positions.length; i += 2) {
+        left = Math.min(left, positions[i]); right = Math.max(right, positions[i]);
+        top = Math.min(top, positions[i + 1]); bottom = Math.max(bottom, positions[i + 1]);
+      }
+      const [padX, padY] = [Math.min(40, this.width * 0.06), this.width < 600 ? 46 : 44];
+      const span = [Math.max(right - left, 1), Math.max(bottom - top, 1)];
+      scale *= Math.min((this.width - 2 * padX) / span[0], (this.height - 2 * padY) / span[1], 6);
+      [x, y] = [(left + right) / 2, (top + bottom) / 2];
     }
-    const [padX, padY] = [Math.min(40, this.width * 0.06), this.width < 600 ? 46 : 44];
-    const span = [Math.max(right - left, 1), Math.max(bottom - top, 1)];
-    const scale = Math.min((this.width - 2 * padX) / span[0], (this.height - 2 * padY) / span[1], 6) * this.user.scale;
-    const shiftX = this.width / 2 + this.user.x - (scale * (left + right)) / 2;
-    const shiftY = this.height / 2 + this.user.y - (scale * (top + bottom)) / 2;
+    const shiftX = this.width / 2 + this.user.x - scale * x;
+    const shiftY = this.height / 2 + this.user.y - scale * y;
     this.screen = new Float32Array(positions.length);
     for (let i = 0; i < positions.length; i += 2) {
       this.screen[i] = positions[i] * scale + shiftX;
@@ -189,15 +203,11 @@ export class GraphView {
 
   drawNodes() {
     const { context, screen, radius } = this;
-    const off = this.problem === "max-cut" && this.hasStates ? this.colours.other : this.colours.off;
-    const layers = Array.from({ length: LEVELS + 1 }, () => []);
-    this.shade.forEach((value, i) => layers[Math.round(value * LEVELS)].push(i));
     const outline = radius > 3.2;
     context.strokeStyle = this.colours.card;
     context.lineWidth = Math.min(1.5, radius / 4);
-    layers.forEach((nodes, level) => {
-      const share = level / LEVELS;
-      context.fillStyle = `color-mix(in oklab, ${this.colours.on} ${Math.round(100 * share)}%, ${off})`;
+    for (const { nodes, share, colour } of layersOf(this.shade, this.colours, this.isCut)) {
+      context.fillStyle = colour;
       context.beginPath();
       for (const i of nodes) {
         const size = radius * (1 + 0.3 * share);
@@ -206,7 +216,7 @@ export class GraphView {
       }
       context.fill();
       if (outline) context.stroke();
-    });
+    }
     context.strokeStyle = this.colours.wrong;
     context.lineWidth = Math.max(1.2, radius / 3);
     context.beginPath();
@@ -229,6 +239,24 @@ export class GraphView {
       const text = label.length > LABEL_LENGTH ? `${label.slice(0, LABEL_LENGTH - 1)}…` : label;
       context.fillText(text, screen[2 * i], screen[2 * i + 1] - radius * 1.3 - 4);
     }
+  }
+
+  /** What is being drawn: the ring of the node that is picked, the line that is dragged. */
+  drawHand() {
+    const { context, screen, press } = this;
+    context.strokeStyle = this.colours.other;
+    context.lineWidth = 2;
+    context.beginPath();
+    if (this.picked >= 0) {
+      const [x, y] = screen.subarray(2 * this.picked);
+      context.moveTo(x + this.radius + 4, y);
+      context.arc(x, y, this.radius + 4, 0, 2 * Math.PI);
+    }
+    if (press?.isDragged && press.node >= 0) {
+      context.moveTo(...screen.subarray(2 * press.node, 2 * press.node + 2));
+      context.lineTo(press.toX, press.toY);
+    }
+    context.stroke();
   }
 
   /** The picture with its background, as a PNG. */
@@ -261,9 +289,10 @@ export class GraphView {
       event.preventDefault();
       this.zoom(Math.exp(-event.deltaY / 400), event.offsetX, event.offsetY);
     }, { passive: false });
-    canvas.addEventListener("pointerdown", (event) => {
-      canvas.setPointerCapture(event.pointerId);
-      fingers.set(event.pointerId, [event.offsetX, event.offsetY]);
+    canvas.addEventListener("pointerdown", ({ pointerId, offsetX: x, offsetY: y }) => {
+      canvas.setPointerCapture(pointerId);
+      fingers.set(pointerId, [x, y]);
+      this.press = this.isDrawn && fingers.size === 1 ? { node: this.nodeAt(x, y), x, y, isDragged: false } : null;
     });
     canvas.addEventListener("pointermove", (event) => {
       const before = fingers.get(event.pointerId);
@@ -272,6 +301,7 @@ export class GraphView {
         return;
       }
       const after = [event.offsetX, event.offsetY];
+      if (this.press && !this.drag(...after)) return;
       if (fingers.size === 2) {
         const [[, other]] = [...fingers].filter(([id]) => id !== event.pointerId);
         const spread = (point) => Math.hypot(point[0] - other[0], point[1] - other[1]);
@@ -287,14 +317,50 @@ export class GraphView {
       canvas.addEventListener(kind, (event) => {
         fingers.delete(event.pointerId);
         if (kind === "pointerleave") this.onHover(-1);
+        const { press } = this;
+        this.press = null;
+        if (press && kind === "pointerup") this.release(press, event.offsetX, event.offsetY);
+        else if (press) this.redraw();
       });
     }
-    canvas.addEventListener("dblclick", () => this.zoom("fit"));
+    canvas.addEventListener("dblclick", () => { if (!this.isDrawn) this.zoom("fit"); });
+  }
+
+  /** Follow a pointer that went down on a drawing; whether the whole drawing moves with it. */
+  drag(x, y) {
+    const { press } = this;
+    press.isDragged ||= Math.hypot(x - press.x, y - press.y) > CLICK_REACH;
+    Object.assign(press, { toX: x, toY: y });
+    this.redraw();
+    return press.isDragged && press.node < 0;
+  }
+
+  /** A press on a drawing ends: a click on a node or a place, a line between two nodes, or a move of the drawing. */
+  release(press, x, y) {
+    this.redraw();
+    if (!press.isDragged) {
+      const { user } = this;
+      this.onClick(press.node, [(x - this.width / 2 - user.x) / user.scale, (y - this.height / 2 - user.y) / user.scale]);
+      return;
+    }
+    const to = this.nodeAt(x, y);
+    if (press.node >= 0 && to >= 0 && to !== press.node) this.onJoin(press.node, to);
   }
 }
 
+/** Nodes of about the same shade, from off to on, with the colour of each such layer. */
+function layersOf(shades, colours, isCut) {
+  const layers = Array.from({ length: LEVELS + 1 }, (_, level) => {
+    const share = level / LEVELS;
+    const colour = `color-mix(in oklab, ${colours.on} ${Math.round(100 * share)}%, ${isCut ? colours.other : colours.off})`;
+    return { nodes: [], share, colour };
+  });
+  shades.forEach((value, i) => layers[Math.round(value * LEVELS)].nodes.push(i));
+  return layers;
+}
+
 /** A small picture of one sample: dots only. */
-export function drawThumb(canvas, positions, on, colours, isCut) {
+export function drawThumb(canvas, positions, shades, colours, isCut) {
   const ratio = 2; // thumbnails lie between pixels and would blur at a ratio of 1
   const size = canvas.clientWidth;
   if (!size || !positions?.length) return;
@@ -306,11 +372,10 @@ export function drawThumb(canvas, positions, on, colours, isCut) {
   for (const value of positions) reach = Math.max(reach, Math.abs(value));
   const scale = (size / 2 - 4) / reach;
   const dot = Math.min(5, Math.max(1.1, size / Math.sqrt(positions.length / 2) / 3.2));
-  for (const value of [0, 1]) {
-    context.fillStyle = value ? colours.on : isCut ? colours.other : colours.off;
-    const side = dot * (value ? 1.35 : 1);
-    for (let i = 0; i < on.length; i++) {
-      if (on[i] !== value) continue;
+  for (const { nodes, share, colour } of layersOf(shades, colours, isCut)) {
+    context.fillStyle = colour;
+    const side = dot * (1 + 0.35 * share);
+    for (const i of nodes) {
       context.fillRect(size / 2 + positions[2 * i] * scale - side / 2, size / 2 + positions[2 * i + 1] * scale - side / 2, side, side);
     }
   }
