@@ -278,3 +278,13 @@ def test_the_model_of_the_most_similar_graphs_is_chosen(monkeypatch):
     assert pretrained.choose_model("max-cut", [Graph.from_edges([], 3)]).name == "small"
     with pytest.raises(InputError, match="no shipped model solves 'mis'"):
         pretrained.choose_model("mis")
+
+
+def test_a_model_for_weights_is_chosen_for_weights_only():
+    plain = ba_graph(150, 2, np.random.default_rng(0))
+    weighted = Graph.from_edges(plain.edges, 150, edge_weights=np.arange(plain.num_edges) - 100.0)
+    assert pretrained.choose_model("max-cut", [plain]).name == "max-cut-sparse"
+    assert pretrained.choose_model("max-cut", [weighted]).name == "max-cut-sparse-weighted"
+    assert pretrained.choose_model("max-cut", [plain, weighted]).name == "max-cut-sparse-weighted"
+    assert pretrained.full_models("max-cut", plain) == ["max-cut-ba-small-24", "max-cut-sparse-12"]
+    assert pretrained.full_models("max-cut", weighted) == ["max-cut-sparse-weighted"]

@@ -31,6 +31,8 @@ FURTHER = FOLDER.parents[2] / "models"
 FIND_BASELINES = "set DIFFUCO_MODELS to the folder `models` of the source"
 """What to do if there are none."""
 
+BLIND = 2
+"""The worst misfit of a network and the weights of a graph."""
 LIKE_FACTOR = 2.0
 """Graphs are like a training set if size, density and degree, multiplied, lie less than this factor outside its
 ranges."""
@@ -192,7 +194,8 @@ def choose_models(problem: str | Problem, graphs: Sequence[Graph]) -> list[Choic
 def full_models(problem: str | Problem, graph: Graph) -> list[str]:
     """The shipped models that suit a graph of any size by its mean degree, the one with the most steps first.
 
-    Of models for the same graphs, it is the one with the most steps. All see the weights that matter to the problem.
+    Of models for the same graphs, it is the one with the most steps. All see the weights that matter to the problem,
+    and models for weighted graphs are left out if there are no weights and other models.
 
     >>> full_models("mds", Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)]))
     ['mds-sparse-12']
@@ -206,9 +209,11 @@ def full_models(problem: str | Problem, graph: Graph) -> list[str]:
         and not card["baseline"]
         and card["name"] not in surpassed
         and _suits_degree(card, 2 * graph.num_edges / max(1, graph.num_nodes))
-        and _sees_weights(card, problem, graph)
     ]
-    return [card["name"] for card in sorted(suited, key=lambda card: -card["model"]["num_steps"])]
+    misfits = {card["name"]: _misfit(card, problem, graph) for card in suited}
+    least = min(misfits.values(), default=BLIND)
+    ordered = sorted(suited, key=lambda card: -card["model"]["num_steps"])
+    return [card["name"] for card in ordered if misfits[card["name"]] == least != BLIND]
 
 
 def default_model(problem: str | Problem) -> str:
@@ -239,20 +244,27 @@ def _choose(problem: str | Problem, cards: list[dict[str, Any]], graphs: Sequenc
         card = min(cards, key=_size)
         return Choice(card["name"], "the model for the smallest graphs", is_alike=False)
 
-    def is_blind(card: dict[str, Any]) -> bool:  # a network that does not see the weights samples another problem
-        return not all(_sees_weights(card, problem, graph) for graph in with_edges)
+    def misfit(card: dict[str, Any]) -> int:
+        return max(_misfit(card, problem, graph) for graph in with_edges)
 
-    card = min(cards, key=lambda card: (is_blind(card), _distance(card, yours)))
-    is_alike = _distance(card, yours)[0] < math.log(LIKE_FACTOR) and not is_blind(card)
+    card = min(cards, key=lambda card: (misfit(card), _distance(card, yours)))
+    is_alike = _distance(card, yours)[0] < math.log(LIKE_FACTOR) and misfit(card) != BLIND
     reason = f"the closest of the {len(cards)} default models to graphs like this ({yours})"
     return Choice(card["name"], reason if len(cards) > 1 else f"the default for {problem}", is_alike)
 
 
-def _sees_weights(card: dict[str, Any], problem: str | Problem, graph: Graph) -> bool:
-    """Whether a network sees the weights of a graph that matter to the problem."""
+def _misfit(card: dict[str, Any], problem: str | Problem, graph: Graph) -> int:
+    """How badly a network fits the weights of a graph that matter to the problem.
+
+    0: it sees them, or there are none; 1: it was trained on weights and there are none; `BLIND`: it does not see them,
+    so that it samples another problem.
+    """
     known = without_ignored_weights(get_problem(problem), graph)
-    is_unweighted = known.edge_weights is None and known.node_weights is None
-    return bool(is_unweighted or card["model"].get("weighted") or card["model"].get("node_weighted"))
+    has_weights = known.edge_weights is not None or known.node_weights is not None
+    sees_weights = bool(card["model"].get("weighted") or card["model"].get("node_weighted"))
+    if has_weights == sees_weights:
+        return 0
+    return BLIND if has_weights else 1
 
 
 def _suits_degree(card: dict[str, Any], degree: float) -> bool:
