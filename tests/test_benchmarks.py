@@ -262,3 +262,16 @@ def test_chunks_cost_another_pass_forward(load):
     whole = roofline.train_step_work(config, graphs, **options)
     chunks = roofline.train_step_work(replace(config, steps_per_chunk=2), graphs, **options)
     assert chunks == whole + forward * config.num_steps
+
+
+def test_own_graphs(run_benchmark, tmp_path):
+    (tmp_path / "cycle.edges").write_text("a b\nb c\nc d\nd e\ne a\n")
+    (tmp_path / "notes.md").write_text("no graph")
+    files = (tmp_path / "cycle.edges", tmp_path / "notes.md")
+    options = ("--problems", "mis", "max-cut", "--limit", 0.05, "--device", "cpu")
+    table, record = run_benchmark("own_graphs.py", *files, *options)
+    independent, cut = record["measurements"]
+    assert (independent["behind"], independent["only_others_prove"]) == (0, False)
+    assert {name: answer["objective"] for name, answer in cut["answers"].items()}["auto"] == 4
+    assert set(independent["answers"]) == {"auto", "anneal", "cp-sat", "highs", "numvc"}
+    assert "cycle.edges" in table
