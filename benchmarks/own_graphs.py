@@ -43,7 +43,7 @@ def main() -> None:
     Console().print(table(records, f"{arguments.limit:g} s each, {hardware(device)}"))
 
 
-def measured(graph: Graph, path: Path, problem: str, arguments: argparse.Namespace) -> Record:
+def measured(graph: Graph, path: str, problem: str, arguments: argparse.Namespace) -> Record:
     """What every method finds in a graph, and how far `auto` is behind the best of the others."""
     known = get_problem(problem)
     able = [name for name in arguments.methods if get_method(name).solves(known) and not get_method(name).missing()]
@@ -57,7 +57,7 @@ def measured(graph: Graph, path: Path, problem: str, arguments: argparse.Namespa
     best = min(known.sign * answer["objective"] for answer in answers.values() if answer["feasible"])
     behind = max(0.0, known.sign * own - best) / max(1.0, abs(own))
     open_only = not answers["auto"]["optimal"] and any(answer["optimal"] for answer in answers.values())
-    about = {"file": path.name, "problem": problem, "nodes": graph.num_nodes, "edges": graph.num_edges}
+    about = {"file": Path(path).name, "problem": problem, "nodes": graph.num_nodes, "edges": graph.num_edges}
     return about | {"behind": round(behind, 5), "only_others_prove": open_only, "answers": answers}
 
 
@@ -76,7 +76,7 @@ def table(records: list[Record], title: str) -> Table:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("files", nargs="+")
     parser.add_argument("--problems", nargs="+", default=["mis", "max-cut", "mds"])
     parser.add_argument("--methods", nargs="+", default=METHODS)
     parser.add_argument("--limit", type=float, default=10.0)

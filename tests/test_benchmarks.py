@@ -273,5 +273,5 @@ def test_own_graphs(run_benchmark, tmp_path):
     independent, cut = record["measurements"]
     assert (independent["behind"], independent["only_others_prove"]) == (0, False)
     assert {name: answer["objective"] for name, answer in cut["answers"].items()}["auto"] == 4
-    assert set(independent["answers"]) == {"auto", "anneal", "cp-sat", "highs", "numvc"}
+    assert set(independent["answers"]) == {"auto", "anneal", "bifurcation", "cp-sat", "highs", "numvc"}
     assert "cycle.edges" in table
