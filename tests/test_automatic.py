@@ -107,6 +107,19 @@ def test_large_sparse_graphs_are_proven_where_presolve_solves_them(problem):
         assert diffuco.solve(tree, other, device="cpu").objective == 3000 - solution.objective
 
 
+def test_dominating_sets_of_dense_communities_are_proven():
+    within = [pair for first in range(0, 480, 40) for pair in itertools.combinations(range(first, first + 40), 2)]
+    graph = Graph.from_edges(within + [(node, (node + 47) % 480) for node in range(0, 480, 8)], 480)
+    assert not automatic.is_small(get_problem("mds"), graph)
+    assert not automatic.is_sparse(graph)
+    solution = diffuco.solve(graph, "mds", device="cpu", time_limit_s=20.0)
+    assert (solution.optimal, solution.found_by) == (True, "cp-sat")
+    assert (
+        automatic.proof_limit(get_problem("mds"), graph, 20.0) == automatic.EXACT_S + 480 / automatic.SPARSE_NODES_PER_S
+    )
+    assert automatic.proof_limit(get_problem("mis"), graph, 20.0) == 0
+
+
 def test_what_an_exact_solver_found_without_a_proof_counts_if_it_is_better(monkeypatch):
     graph = tree_graph(600, 20, 0.3, np.random.default_rng(0))
     best = diffuco.solve(graph, "mis", method="highs")

@@ -43,6 +43,8 @@ SPARSE_NODES_PER_S = 2000
 """Nodes that each of those seconds is for."""
 SPARSE_DEGREE = 32
 """Mean degree up to which a graph is sparse."""
+DENSE_EDGES = 100_000
+"""The most edges of other graphs whose dominating sets are tried: CP-SAT proves those of some social networks at once."""
 MODEL_PROBLEMS = (MaximumCut, MinimumDominatingSet)
 """Problems for which samples of a model are ahead of annealing, on a GPU and within `MODEL_S`."""
 MODEL_NODES = 500
@@ -160,7 +162,7 @@ def plan(
 def walks_pay(problem: Problem, graph: Graph, device: "torch.device", time_limit_s: float | None) -> bool:
     """Whether NuMVC may find more than annealing: on a CPU, on graphs like RB with hundreds to thousands of nodes."""
     few, many = WALK_NODES
-    is_alike = few <= graph.num_nodes <= many and 2 * graph.num_edges > SPARSE_DEGREE * graph.num_nodes
+    is_alike = few <= graph.num_nodes <= many and not is_sparse(graph)
     has_time = device.type == "cpu" and (time_limit_s is None or time_limit_s >= WALK_S)
     return is_alike and has_time and NuMvc().solves(problem) and graph.node_weights is None
 
@@ -252,7 +254,9 @@ def proof_limit(problem: Problem, graph: Graph, limit_s: float | None) -> float:
         return min(SPARSE_EXACT_S, EXACT_S + graph.num_nodes / SPARSE_NODES_PER_S)
     if counts_cliques(problem, graph):
         return limit_s * (1 - LEAST_LEFT)  # it has a local search that is ahead of annealing
-    return limit_s / 2 if limit_s >= EXACT_S else 0.0
+    if limit_s < EXACT_S:
+        return 0.0
+    return limit_s / 2 if is_sparse(graph) else min(limit_s / 2, proof_limit(problem, graph, None))
 
 
 def try_proof(problem: Problem, graph: Graph, seed: int, limit_s: float) -> Solution | None:
@@ -271,7 +275,7 @@ def prover(problem: Problem, graph: Graph) -> ExactMethod | None:
     if graph.num_nodes <= MAX_NODES and Enumeration().solves(problem):
         return Enumeration()
     weighted = graph.node_weights is not None and problem.uses_node_weights
-    for method in EXACT if is_small(problem, graph) else (CliqueSearch(), Highs()):
+    for method in (CliqueSearch(), Highs()) if is_sparse(graph) and not is_small(problem, graph) else EXACT:
         if (
             method.solves(problem)
             and not method.missing()
@@ -283,10 +287,18 @@ def prover(problem: Problem, graph: Graph) -> ExactMethod | None:
 
 def is_worth_a_try(problem: Problem, graph: Graph) -> bool:
     """Whether an exact solver is worth a try on a graph that is not small; our own clique search always is."""
-    is_worth = counts_cliques(problem, graph) or (
-        not isinstance(problem, MaximumClique) and 2 * graph.num_edges <= SPARSE_DEGREE * graph.num_nodes
-    )
+    if isinstance(problem, MaximumClique):
+        is_worth = counts_cliques(problem, graph)
+    elif isinstance(problem, MinimumDominatingSet):
+        is_worth = is_sparse(graph) or graph.num_edges <= DENSE_EDGES
+    else:
+        is_worth = is_sparse(graph)
     return is_worth and graph.num_edges <= problem.proof_edges
+
+
+def is_sparse(graph: Graph) -> bool:
+    """Whether presolve of an exact solver may leave little of a graph."""
+    return 2 * graph.num_edges <= SPARSE_DEGREE * graph.num_nodes
 
 
 def is_small(problem: Problem, graph: Graph) -> bool:
