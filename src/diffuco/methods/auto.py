@@ -44,7 +44,7 @@ SPARSE_NODES_PER_S = 2000
 SPARSE_DEGREE = 32
 """Mean degree up to which a graph is sparse."""
 DENSE_EDGES = 100_000
-"""The most edges of other graphs whose dominating sets are tried: CP-SAT proves those of social networks in a second."""
+"""The most edges of other graphs whose dominating sets are tried. CP-SAT proves those of social networks at once."""
 MODEL_PROBLEMS = (MaximumCut, MinimumDominatingSet)
 """Problems for which samples of a model are ahead of annealing, on a GPU and within `MODEL_S`."""
 MODEL_NODES = 500
