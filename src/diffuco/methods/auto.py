@@ -254,9 +254,7 @@ def proof_limit(problem: Problem, graph: Graph, limit_s: float | None) -> float:
         return min(SPARSE_EXACT_S, EXACT_S + graph.num_nodes / SPARSE_NODES_PER_S)
     if counts_cliques(problem, graph):
         return limit_s * (1 - LEAST_LEFT)  # it has a local search that is ahead of annealing
-    if limit_s < EXACT_S:
-        return 0.0
-    return limit_s / 2 if is_sparse(graph) else min(limit_s / 2, proof_limit(problem, graph, None))
+    return limit_s / 2 if limit_s >= EXACT_S else 0.0
 
 
 def try_proof(problem: Problem, graph: Graph, seed: int, limit_s: float) -> Solution | None:
