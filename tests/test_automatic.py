@@ -114,9 +114,7 @@ def test_dominating_sets_of_dense_communities_are_proven():
     assert not automatic.is_sparse(graph)
     solution = diffuco.solve(graph, "mds", device="cpu", time_limit_s=20.0)
     assert (solution.optimal, solution.found_by) == (True, "cp-sat")
-    assert (
-        automatic.proof_limit(get_problem("mds"), graph, 20.0) == automatic.EXACT_S + 480 / automatic.SPARSE_NODES_PER_S
-    )
+    assert automatic.proof_limit(get_problem("mds"), graph, 20.0) == 10
     assert automatic.proof_limit(get_problem("mis"), graph, 20.0) == 0
 
 
