@@ -2,10 +2,11 @@
 
 What is best comes from measurements (docs/choosing.md). A small graph is given to an exact solver for about a second, a
 sparse one for some seconds: presolve often leaves nothing of it, and what the solver finds counts even without a proof.
-So does what our own clique search finds, which takes graphs of any size and density. Graphs that remain are annealed
-from random states. In the same time that finds as much as refined samples of a model, or more, with two exceptions on a
-GPU. With milliseconds to spend, a model that was trained on such graphs is ahead for cuts and dominating sets. And on a
-large graph both run side by side (`contest`), with an exact solver beside them on the CPU.
+So does what our own clique search finds, which takes graphs of any size and density. Dominating sets of denser graphs
+are tried, too. Graphs that remain are annealed from random states. In the same time that finds as much as refined
+samples of a model, or more, with two exceptions on a GPU. With milliseconds to spend, a model that was trained on such
+graphs is ahead for cuts and dominating sets. And on a large graph both run side by side (`contest`), with an exact
+solver beside them on the CPU.
 """
 
 from collections.abc import Callable, Iterator, Sequence
