@@ -121,13 +121,13 @@ def best_of_rounds(
     return best
 
 
-def steps_per_s(shorter: tuple[int, float], longer: tuple[int, float]) -> float:
-    """How fast long rounds are, from two lengths and their seconds: every round also takes a time of its own.
+def steps_per_s(before: tuple[int, float], after: tuple[int, float]) -> float:
+    """How fast a longer round will be, from the lengths and seconds of the last two: each takes a time of its own, too.
 
     >>> steps_per_s((20, 0.5), (100, 1.0)), steps_per_s((100, 1.0), (20, 0.5)), steps_per_s((0, 0.0), (20, 0.5))
     (130.0, 40.0, 40.0)
     """
-    (few, few_s), (many, many_s) = shorter, longer
+    (few, few_s), (many, many_s) = before, after
     speed = many / many_s
     if many <= few or many_s <= few_s:
         return speed
