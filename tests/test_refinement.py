@@ -1,16 +1,19 @@
 """Annealing and refinement: what all implementations promise, and that they agree state by state."""
 
+import math
+
+import networkx as nx
 import numpy as np
 import pytest
 import torch
 
 from diffuco import ops
 from diffuco.foundation.errors import InputError
-from diffuco.graphs.batch import DenseBatch, SparseBatch
+from diffuco.graphs.batch import DenseBatch, SparseBatch, make_batch
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.generate import ba_graph
 from diffuco.graphs.graph import Graph
-from diffuco.inference.refinement import Schedule, anneal, refine, weight_scale
+from diffuco.inference.refinement import Schedule, anneal, refine, temperature_unit, weight_scale
 from diffuco.ops import numba_anneal, torch_anneal
 from diffuco.problems import all_problems, get_problem
 from test_decoding import (
@@ -181,12 +184,24 @@ def test_temperatures_follow_the_weights():
         light_scale, heavy_scale, _ = weight_scale(problem, batch).tolist()
         assert light_scale == pytest.approx(1)
         assert heavy_scale == pytest.approx(100)
+        light_unit, heavy_unit, _ = temperature_unit(problem, batch).tolist()
+        assert heavy_unit == pytest.approx(100 * light_unit)
     start = torch.tensor([[0.0], [1.0], [0.0]])
     for problem in all_problems():
         annealed = [
             anneal(problem, SparseBatch.from_graphs([graph]), start, Schedule(9, 0.7)) for graph in (light, heavy)
         ]
         assert torch.equal(*annealed)
+
+
+def test_cuts_of_hubs_start_hotter():
+    cut = get_problem("max-cut")
+    star, ring = (Graph.from_edges(list(made.edges)) for made in (nx.star_graph(16), nx.cycle_graph(17)))
+    for make in (SparseBatch.from_graphs, make_batch):
+        units = temperature_unit(cut, make([star, ring])).tolist()
+        assert units == pytest.approx([math.sqrt((16 * 16 + 16) / 32), math.sqrt(2)])
+    weighted = Graph.from_edges([(0, 1), (1, 2)], edge_weights=[3.0, 4.0])
+    assert float(temperature_unit(cut, make_batch([weighted]))) == pytest.approx(math.sqrt((81 + 625 + 256) / 50))
 
 
 def test_nothing_to_do():

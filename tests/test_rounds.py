@@ -16,7 +16,7 @@ from diffuco.graphs.batch import DenseBatch, SparseBatch
 from diffuco.graphs.families import geometric_graph
 from diffuco.graphs.generate import ba_graph, er_graph
 from diffuco.graphs.graph import Graph
-from diffuco.inference.rounds import better_parts, components
+from diffuco.inference.rounds import best_parts, better_parts, components
 from diffuco.problems import get_problem
 
 
@@ -102,6 +102,22 @@ def test_a_graph_whose_energy_connects_everything_is_one_part():
         pair, triangle = torch.tensor([[1.0, 1, 0, 0, 0]]).T, torch.tensor([[0.0, 0, 1, 1, 1]]).T
         assert torch.equal(better_parts(clique, batch, pair, triangle), triangle)
         assert torch.equal(better_parts(clique, batch, triangle, pair), triangle)
+
+
+@pytest.mark.parametrize("name", ["mis", "max-cut", "mds"])
+def test_the_first_state_gets_the_best_parts_of_all(name):
+    problem = get_problem(name)
+    graphs = [geometric_graph(60, 4.0, np.random.default_rng(seed)) for seed in range(3)]
+    batch = SparseBatch.from_graphs(graphs)
+    states = torch.randint(2, (batch.num_rows, 4), generator=torch.Generator().manual_seed(0)).float()
+    before, after = (problem.energy(batch, x) for x in (states, best_parts(problem, batch, states)))
+    assert torch.all(after[:, 0] < before.min(1).values)  # random states of graphs with short cycles
+    assert torch.equal(after[:, 1:], before.sort(1).values[:, 1:])
+    if name == "max-cut":  # sides do not matter
+        turned = 1 - best_parts(problem, batch, states)
+        turned = torch.cat([turned, states], dim=1)
+        assert torch.equal(problem.energy(batch, best_parts(problem, batch, turned))[:, 0], after[:, 0])
+    assert best_parts(problem, batch, states[:, :1]).equal(states[:, :1])
 
 
 @pytest.mark.parametrize("name", ["mis", "max-cut", "mds", "max-clique", "qubo"])

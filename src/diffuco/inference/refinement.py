@@ -27,7 +27,7 @@ class Schedule:
     num_sweeps: int
     """Times that every node may flip."""
     temperature: float
-    """Temperature of the first sweep, in units of the energy or, with weights, of a typical weight. It falls to 0."""
+    """Temperature of the first sweep, in the units of `temperature_unit`. It falls to 0."""
 
 
 NUM_GROUPS = 8
@@ -47,7 +47,7 @@ def schedule_for(problem: Problem, num_nodes: int, num_sweeps: int | None = None
 
     >>> from diffuco.problems import get_problem
     >>> schedule_for(get_problem("mis"), 200), schedule_for(get_problem("max-cut"), 100_000)
-    (Schedule(num_sweeps=1000, temperature=0.2), Schedule(num_sweeps=167, temperature=1.0))
+    (Schedule(num_sweeps=1000, temperature=0.2), Schedule(num_sweeps=167, temperature=0.4))
     """
     if num_sweeps is None:
         most = NUM_SWEEPS if problem.has_form else NUM_SWEEPS_BY_FIELD
@@ -88,7 +88,7 @@ def anneal(
     if not states.numel() or not schedule.num_sweeps:
         return states
     left = 1 - torch.arange(schedule.num_sweeps, dtype=torch.float64, device=batch.device) / schedule.num_sweeps
-    temperatures = schedule.temperature * left[:, None] * weight_scale(problem, batch)  # [K, B]
+    temperatures = schedule.temperature * left[:, None] * temperature_unit(problem, batch)  # [K, B]
     temperatures = temperatures[..., None] * (left.new_ones(1) if heat is None else heat)  # [K, B, C]
     form = problem.form(with_float64_degrees(batch))
     if form is None:
@@ -140,8 +140,25 @@ def refine(problem: Problem, batch: Batch, states: Tensor, schedule: Schedule, *
     return conditional_expectation(problem, batch, anneal(problem, batch, states, schedule, seed=seed))
 
 
+def temperature_unit(problem: Problem, batch: Batch) -> Tensor:
+    """The energy that temperatures are given in. [B].
+
+    Where edges have weights, or could have, it is what a node with random neighbours gains by a flip: the root of its
+    sum of squared weights, in the mean over ends of edges. So a cut of degrees near 50 starts three times as hot as one
+    of degrees near 5, and hubs, which freeze first, count as often as they have neighbours. For other problems it is a
+    typical weight, or 1 without weights.
+    """
+    if not problem.uses_edge_weights:
+        return weight_scale(problem, batch)
+    squares = batch.squared_weight_sum()[:, None]
+    if problem.uses_node_weights:
+        squares = squares + batch.node_weights_or(0.0)[:, None].square()
+    sums = batch.graph_sum(torch.cat([squares.square(), squares], dim=1))
+    return (sums[:, 0] / sums[:, 1].clamp(min=1e-12)).sqrt().clamp(min=1e-6)
+
+
 def weight_scale(problem: Problem, batch: Batch) -> Tensor:
-    """By how much temperatures have to be scaled: 1, or a typical weight where there are weights. [B].
+    """1, or a typical weight where there are weights. [B].
 
     A typical weight is the root of the mean square over what the problem weighs: edges, nodes or, for QUBOs, both.
     """

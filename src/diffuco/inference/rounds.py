@@ -1,4 +1,4 @@
-"""Which of two states to keep, part by part: what a round of noising and denoising ends with.
+"""Which of several states to keep, part by part: what a round of noising and denoising ends with, and annealing, too.
 
 Where two states of a graph differ, the nodes that differ fall into connected parts. Parts that share no term of the
 energy can be decided one by one, so of each the better version is kept. On a large graph this matters: a round improves
@@ -38,6 +38,21 @@ def better_parts(problem: Problem, batch: Batch, old: Tensor, new: Tensor) -> Te
     else:
         taken = batch.spread(problem.energy(batch, new) <= problem.energy(batch, old) + TIE)
     return torch.where(taken, new, old)
+
+
+def best_parts(problem: Problem, batch: Batch, states: Tensor) -> Tensor:
+    """The states of each graph by their energy, the first with the parts of the others that are better. [N, S].
+
+    Chains of annealing find different places of a large graph with short cycles best; elsewhere it changes nothing.
+    """
+    order = problem.energy(batch, states).argsort(1)
+    states = states.gather(1, batch.spread(order))
+    best = states[:, :1]
+    for column in range(1, states.shape[1]):
+        other = states[:, column : column + 1]
+        for version in (other, 1 - other) if problem.sides_are_alike else (other,):
+            best = better_parts(problem, batch, best, version)
+    return torch.cat([best, states[:, 1:]], dim=1)
 
 
 def _better_quadratic(batch: SparseBatch, gains: Tensor, differs: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from diffuco.graphs.batch import Batch, SparseBatch
 from diffuco.inference.refinement import Schedule, anneal, schedule_for
+from diffuco.inference.rounds import best_parts
 from diffuco.methods.annealer import Annealer, best_of_rounds
 from diffuco.methods.base import Deadline
 from diffuco.problems import Problem
@@ -53,11 +54,17 @@ class FlipAnnealing(Annealer):
 
 def num_chains(problem: Problem, batch: Batch, deadline: Deadline) -> int:
     """Chains per graph. Only where a clock decides, the number of cores may: other answers are the same everywhere."""
-    on_gpu = batch.device.type != "cpu" and (problem.is_quadratic or not isinstance(batch, SparseBatch))
-    fewest = 1 if on_gpu else torch.get_num_threads()
+    where = annealed_on(problem, batch)
+    fewest = 1 if where == "cuda" else torch.get_num_threads()
     if deadline.limit_s is None:
         fewest = MIN_CHAINS
-    return min(NUM_CHAINS, max(fewest, MAX_ROWS["cuda" if on_gpu else "cpu"] // max(1, batch.largest)))
+    return min(NUM_CHAINS, max(fewest, MAX_ROWS[where] // max(1, batch.largest)))
+
+
+def annealed_on(problem: Problem, batch: Batch) -> str:
+    """Where chains run, "cpu" or "cuda": a GPU leaves large covers to its CPU."""
+    leaves = isinstance(batch, SparseBatch) and not problem.is_quadratic
+    return "cpu" if batch.device.type == "cpu" or leaves else "cuda"
 
 
 def flip_coins(batch: Batch, num_states: int, generator: torch.Generator) -> Tensor:
@@ -87,13 +94,17 @@ def anneal_until(
     generator: torch.Generator,
     heat: Tensor | None = None,
 ) -> Tensor:
-    """The best states of some rounds, each from what `start` returns and as long as the time allows. [N, S]."""
+    """The best states of some rounds, each from what `start` returns and as long as the time allows. [N, S].
+
+    The first state of a large graph has the best parts of all.
+    """
 
     def run(num_sweeps: int) -> Tensor:
         return _round(problem, batch, start(), Schedule(num_sweeps, temperature), generator, heat)
 
     max_sweeps = MAX_SWEEPS * max(1, batch.largest // 1000)
-    return best_of_rounds(deadline, problem, batch, run, FIRST_SWEEPS, max_sweeps)
+    states = best_of_rounds(deadline, problem, batch, run, FIRST_SWEEPS, max_sweeps)
+    return best_parts(problem, batch, states) if isinstance(batch, SparseBatch) else states
 
 
 def _round(

@@ -3,9 +3,10 @@
 Legend: N rows, S chains per graph.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -18,10 +19,10 @@ from diffuco.graphs.batch import Batch
 from diffuco.graphs.by_size import in_order, rows_per_batch
 from diffuco.graphs.graph import Graph
 from diffuco.inference.answers import SampleOptions, draw_solutions
-from diffuco.inference.refinement import schedule_for_samples
+from diffuco.inference.refinement import schedule_for, schedule_for_samples
 from diffuco.inference.sampler import OnStep
 from diffuco.inference.solver import Model, Solver, shared_solver
-from diffuco.methods.anneal import NUM_CHAINS, anneal_once, anneal_until, num_chains
+from diffuco.methods.anneal import MIN_CHAINS, NUM_CHAINS, anneal_once, anneal_until, annealed_on, num_chains
 from diffuco.methods.annealer import Annealer
 from diffuco.methods.base import Deadline, Method, Settings
 from diffuco.model.checkpoint import Checkpoint
@@ -31,8 +32,28 @@ from diffuco.solution.result import Solution
 
 STEP_FACTOR = 3
 """How many times each diffusion step is taken; once for the first sample, which tells how long samples take."""
-SHARE_FOR_SAMPLES = 0.3
-"""Of the time that is left; annealing from them gets the rest."""
+SHARE_FOR_FIRST = 0.5
+"""Of the time that is left: the most for the first samples that take each step so often."""
+SHARE_FOR_SAMPLES = 0.2
+"""The same for all samples together; annealing from them gets the rest."""
+DRAWS_PER_CHAIN = 4
+"""The most samples that are drawn, of which each chain gets one."""
+AT_ONCE = {"cpu": 2**13, "cuda": 2**19}
+"""Nodes times samples that take hardly longer than one sample."""
+LARGE_NODES = 10_000
+"""Smallest graphs whose chains start at several temperatures."""
+HEATS = {"cpu": (0.1, 0.7), "cuda": (0.1, 1.0)}
+"""The temperatures of the coldest and of the hottest chain on a large graph, times the problem's own. The coldest keeps
+most of its sample and the hottest nothing; which finds more depends on the graph and on the time. On a CPU hot chains
+take longer."""
+
+
+class Pass(NamedTuple):
+    """A sample that took each diffusion step once."""
+
+    sample: Tensor
+    """[N, 1], decoded."""
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -137,36 +158,45 @@ class AnnealedSamples(Annealer):
 
     def anneal(self, problem: Problem, batch: Batch, generator: torch.Generator, deadline: Deadline) -> Tensor:
         """The best state of each chain, starting from samples."""
-        chains = num_chains(problem, batch, deadline)
-        schedule = schedule_for_samples(problem, batch.largest)
-        samples = self.draw(problem, batch, chains, deadline, np.random.default_rng(generator.initial_seed()))
+        samples = self.draw(problem, batch, deadline, np.random.default_rng(generator.initial_seed()))
+        return self.anneal_from(problem, batch, samples, generator, deadline)
+
+    def anneal_from(
+        self, problem: Problem, batch: Batch, samples: Tensor, generator: torch.Generator, deadline: Deadline
+    ) -> Tensor:
+        """The best state of a chain from each sample. [N, S] -> [N, S]."""
+        schedule, heat = schedule_for_samples(problem, batch.largest), None
+        if batch.largest >= LARGE_NODES:
+            schedule, heat = schedule_for(problem, batch.largest), heats(problem, batch, samples.shape[1])
         if deadline.limit_s is None:
-            return anneal_once(problem, batch, samples, schedule, generator)
-        return anneal_until(deadline, problem, batch, lambda: samples, schedule.temperature, generator)
+            return anneal_once(problem, batch, samples, schedule, generator, heat)
+        return anneal_until(deadline, problem, batch, lambda: samples, schedule.temperature, generator, heat)
 
     def draw(
-        self, problem: Problem, batch: Batch, num_samples: int, deadline: Deadline, seeds: np.random.Generator
+        self, problem: Problem, batch: Batch, deadline: Deadline, seeds: np.random.Generator, first: Pass | None = None
     ) -> Tensor:
-        """Decoded samples; where there is too little time for all, the best are there several times. [N, S]."""
+        """Decoded samples for all chains, the best first; too few for all are there several times. [N, S]."""
+        chains = max(MIN_CHAINS, num_chains(problem, batch, deadline))
         if deadline.limit_s is None:
-            return self._draw(problem, batch, num_samples, STEP_FACTOR, seeds)
-        limit = Deadline.after(SHARE_FOR_SAMPLES * deadline.remaining_s)
-        found = [self.one_pass(problem, batch, seeds)]
-        count, expected_s = 1, STEP_FACTOR * limit.elapsed_s
-        while count <= num_samples and expected_s <= limit.remaining_s:
-            before_s = limit.elapsed_s
-            found.append(self._draw(problem, batch, count, STEP_FACTOR, seeds))
+            return self._draw(problem, batch, chains, STEP_FACTOR, seeds)
+        samples, pass_s = first or self.one_pass(problem, batch, seeds)
+        count = max(1, min(chains, AT_ONCE.get(batch.device.type, AT_ONCE["cuda"]) // max(1, batch.num_rows)))
+        drawn, expected_s, limit = 0, STEP_FACTOR * pass_s, Deadline.after(SHARE_FOR_FIRST * deadline.remaining_s)
+        while drawn < DRAWS_PER_CHAIN * chains and expected_s <= limit.remaining_s:
+            started = Deadline.after(None)
+            samples = torch.cat([samples, self._draw(problem, batch, count, STEP_FACTOR, seeds)], dim=1)
+            samples = samples.gather(1, batch.spread(problem.energy(batch, samples).argsort(1)[:, :chains]))
             finish(batch.device)
-            count, expected_s = 2 * count, 2 * (limit.elapsed_s - before_s)
-        samples = torch.cat(found, dim=1)
-        order = problem.energy(batch, samples).argsort(1).repeat(1, num_samples)[:, :num_samples]
-        return samples.gather(1, batch.spread(order))
+            drawn, expected_s = drawn + count, started.elapsed_s
+            limit = Deadline(limit.started, SHARE_FOR_SAMPLES * deadline.remaining_s)
+        return samples.repeat(1, chains)[:, :chains]
 
-    def one_pass(self, problem: Problem, batch: Batch, seeds: np.random.Generator) -> Tensor:
-        """One sample that takes each step once, decoded. [N, 1]."""
+    def one_pass(self, problem: Problem, batch: Batch, seeds: np.random.Generator) -> Pass:
+        """One sample that takes each step once, decoded."""
+        clock = Deadline.after(None)
         sample = self._draw(problem, batch, 1, 1, seeds)
         finish(batch.device)
-        return sample
+        return Pass(sample, clock.elapsed_s)
 
     def _draw(self, problem: Problem, batch: Batch, count: int, step_factor: int, seeds: np.random.Generator) -> Tensor:
         states, _ = draw_solutions(
@@ -180,6 +210,12 @@ class AnnealedSamples(Annealer):
             seeds=seeds,
         )
         return states
+
+
+def heats(problem: Problem, batch: Batch, chains: int) -> Tensor:
+    """The temperatures at which chains of a large graph start, times the problem's own. [S]."""
+    low, high = HEATS[annealed_on(problem, batch)]
+    return torch.logspace(math.log10(low), math.log10(high), chains, device=batch.device)
 
 
 @dataclass(frozen=True)

@@ -79,9 +79,10 @@ class Annealing:
     """How annealers treat a problem; ours were chosen on validation graphs (docs/log.md)."""
 
     temperature: float = 0.2
-    """Temperature of the first sweep, in units of the energy or, with weights, of a typical weight. It falls to 0."""
+    """Temperature of the first sweep, which falls to 0: in units of what a flip of a node with random neighbours gains,
+    if the problem uses edge weights, else in units of the energy or of a typical node weight."""
     parallel_temperature: float = 0.3
-    """The same for `rlsa`, where all nodes may flip at once."""
+    """The same for `rlsa`, where all nodes may flip at once, in units of the energy or of a typical weight."""
     parallel_steps: int = 500
     """Steps of `rlsa`."""
     parallel_flips: int = 5

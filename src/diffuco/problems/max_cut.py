@@ -28,7 +28,7 @@ class MaximumCut(Problem):
     uses_edge_weights = True
     sides_are_alike = True
     scales_with_weights = True
-    annealing = Annealing(temperature=1.0, parallel_temperature=3.0, parallel_steps=500, parallel_flips=20)
+    annealing = Annealing(temperature=0.4, parallel_temperature=3.0, parallel_steps=500, parallel_flips=20)
     round_percent = 75  # a better cut often has many nodes on the other side
     marked_ends = 1
 

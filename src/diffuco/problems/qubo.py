@@ -31,7 +31,7 @@ class Qubo(Problem):
     uses_edge_weights = True
     uses_node_weights = True
     scales_with_weights = True
-    annealing = Annealing(temperature=1.0, parallel_temperature=1.0, parallel_steps=500, parallel_flips=5)
+    annealing = Annealing(temperature=0.15, parallel_temperature=1.0, parallel_steps=500, parallel_flips=5)
 
     def energy(self, batch: Batch, x: Tensor) -> Tensor:
         """H(X) for states, E[H(X)] for probabilities. [N, S] -> [B, S]."""
