@@ -25,7 +25,7 @@ from diffuco.pretrained import full_models
 from diffuco.problems import Problem
 from diffuco.solution.result import Solution
 
-SHARE_FOR_MODELS = 0.2
+SHARE_FOR_MODELS = 0.1
 """Of the time limit, in which one model after the other is tried."""
 _used: set[tuple[str, torch.device]] = set()
 """Models that have drawn from a large graph before, and where: their kernels are compiled."""
@@ -48,7 +48,11 @@ def contest(
     if clock.limit_s is None or not is_settled():
         states = model.anneal_from(problem, batch, states, generator, clock)
     others = [other.found_by for other, _ in tried if other is not model]
-    reason = f"its samples are ahead of those of {' and '.join(others)}" if others else "its samples suit the graph"
+    reason = (
+        f"its samples are ahead of those of {' and '.join(others)} on this graph"
+        if others
+        else "its samples suit the graph"
+    )
     told = {"found_by": model.found_by, "reason": f"annealed from cold to hot; {reason}", "seed": settings.seed}
     (solution,) = decoded(problem, [graph], batch, states, clock, **told)
     return solution

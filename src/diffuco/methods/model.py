@@ -3,7 +3,6 @@
 Legend: N rows, S chains per graph.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -22,7 +21,7 @@ from diffuco.inference.answers import SampleOptions, draw_solutions
 from diffuco.inference.refinement import schedule_for, schedule_for_samples
 from diffuco.inference.sampler import OnStep
 from diffuco.inference.solver import Model, Solver, shared_solver
-from diffuco.methods.anneal import MIN_CHAINS, NUM_CHAINS, anneal_once, anneal_until, annealed_on, num_chains
+from diffuco.methods.anneal import NUM_CHAINS, anneal_once, anneal_until, annealed_on, num_chains
 from diffuco.methods.annealer import Annealer
 from diffuco.methods.base import Deadline, Method, Settings
 from diffuco.model.checkpoint import Checkpoint
@@ -42,10 +41,13 @@ AT_ONCE = {"cpu": 2**13, "cuda": 2**19}
 """Nodes times samples that take hardly longer than one sample."""
 LARGE_NODES = 10_000
 """Smallest graphs whose chains start at several temperatures."""
-HEATS = {"cpu": (0.1, 0.7), "cuda": (0.1, 1.0)}
-"""The temperatures of the coldest and of the hottest chain on a large graph, times the problem's own. The coldest keeps
-most of its sample and the hottest nothing; which finds more depends on the graph and on the time. On a CPU hot chains
-take longer."""
+HOTTEST = {"cpu": 0.7, "cuda": 1.0}
+"""The temperature of the hottest chain on a large graph, times the problem's own. On a CPU hot chains take longer."""
+COLDEST = 0.08
+"""The same that the coldest of many chains comes near to. It keeps most of its sample, the hottest keeps nothing; which
+finds more depends on the graph and on the time."""
+FEWEST = 2
+"""Chains of a graph: one that is cold and one that is hot."""
 
 
 class Pass(NamedTuple):
@@ -176,7 +178,7 @@ class AnnealedSamples(Annealer):
         self, problem: Problem, batch: Batch, deadline: Deadline, seeds: np.random.Generator, first: Pass | None = None
     ) -> Tensor:
         """Decoded samples for all chains, the best first; too few for all are there several times. [N, S]."""
-        chains = max(MIN_CHAINS, num_chains(problem, batch, deadline))
+        chains = max(FEWEST, num_chains(problem, batch, deadline))
         if deadline.limit_s is None:
             return self._draw(problem, batch, chains, STEP_FACTOR, seeds)
         samples, pass_s = first or self.one_pass(problem, batch, seeds)
@@ -213,9 +215,10 @@ class AnnealedSamples(Annealer):
 
 
 def heats(problem: Problem, batch: Batch, chains: int) -> Tensor:
-    """The temperatures at which chains of a large graph start, times the problem's own. [S]."""
-    low, high = HEATS[annealed_on(problem, batch)]
-    return torch.logspace(math.log10(low), math.log10(high), chains, device=batch.device)
+    """The temperatures at which chains of a large graph start, times the problem's own, the coldest first. [S]."""
+    hottest = HOTTEST[annealed_on(problem, batch)]
+    colder = torch.arange(chains - 1, -1, -1, device=batch.device) / chains
+    return hottest * (COLDEST / hottest) ** colder
 
 
 @dataclass(frozen=True)

@@ -192,7 +192,7 @@ def choose_models(problem: str | Problem, graphs: Sequence[Graph]) -> list[Choic
 
 
 def full_models(problem: str | Problem, graph: Graph) -> list[str]:
-    """The shipped models that suit a graph of any size by its mean degree, the one with the most steps first.
+    """The shipped models that suit a graph of any size by its mean degree, the most general first.
 
     Of models for the same graphs, it is the one with the most steps. All see the weights that matter to the problem,
     and models for weighted graphs are left out if there are no weights and other models.
@@ -212,7 +212,7 @@ def full_models(problem: str | Problem, graph: Graph) -> list[str]:
     ]
     misfits = {card["name"]: _misfit(card, problem, graph) for card in suited}
     least = min(misfits.values(), default=BLIND)
-    ordered = sorted(suited, key=lambda card: -card["model"]["num_steps"])
+    ordered = sorted(suited, key=lambda card: (-_range_of_degrees(card), -card["model"]["num_steps"]))
     return [card["name"] for card in ordered if misfits[card["name"]] == least != BLIND]
 
 
@@ -268,10 +268,21 @@ def _misfit(card: dict[str, Any], problem: str | Problem, graph: Graph) -> int:
 
 
 def _suits_degree(card: dict[str, Any], degree: float) -> bool:
-    """Whether a mean degree is about that of the training graphs; older cards do not tell the range."""
-    graphs = card["graphs"]
-    low, _, high = graphs.get("degrees", [graphs["mean_degree"]] * 3)
+    """Whether a mean degree is about that of the training graphs."""
+    low, _, high = _degrees(card)
     return bool(low / LIKE_FACTOR < degree < high * LIKE_FACTOR)
+
+
+def _range_of_degrees(card: dict[str, Any]) -> float:
+    """The highest mean degree of the training graphs over the lowest."""
+    low, _, high = _degrees(card)
+    return high / low
+
+
+def _degrees(card: dict[str, Any]) -> Sequence[float]:
+    """Lowest, mean and highest mean degree of the training graphs; older cards do not tell the range."""
+    degrees: Sequence[float] = card["graphs"].get("degrees", [card["graphs"]["mean_degree"]] * 3)
+    return degrees
 
 
 def _size(card: dict[str, Any]) -> float:
