@@ -149,6 +149,15 @@ def in_unit(graph: Graph, unit: float, *, signed: bool) -> Graph:
     return replace(graph, edge_weights=graph.edge_weights * unit, node_weights=node_weights * unit)
 
 
+def test_a_bound_holds_where_the_solver_takes_it_for_reached_too_early():
+    edges = [(0, 1), (0, 2), (0, 4), (0, 7), (0, 9), (1, 2), (1, 8), (2, 9), (2, 11), (3, 9), (3, 11), (5, 8)]
+    edges += [(5, 9), (5, 10), (7, 10), (7, 11)]
+    weights = [-1e-8, 1e-10, 1e13, -1e7, -1e-11, -1e14, 1e6, 1e-9, 1e7, -1e-3, 1.0, -1e10, 1e-12, 1e8, 1e-6, -1e13]
+    solution = diffuco.solve(Graph.from_edges(edges, 12, edge_weights=weights), "max-cut", method="highs")
+    assert not solution.optimal
+    assert solution.bound >= 1e13 + 1e8 + 1e7 + 1e6 + 1  # what fuzz_answers.py found by enumeration
+
+
 def test_an_optimum_that_is_not_its_solutions_objective_is_no_proof(monkeypatch):
     from ortools.sat.python import cp_model
 

@@ -286,5 +286,5 @@ def test_a_model_for_weights_is_chosen_for_weights_only():
     assert pretrained.choose_model("max-cut", [plain]).name == "max-cut-sparse"
     assert pretrained.choose_model("max-cut", [weighted]).name == "max-cut-sparse-weighted"
     assert pretrained.choose_model("max-cut", [plain, weighted]).name == "max-cut-sparse-weighted"
-    assert pretrained.full_models("max-cut", plain) == ["max-cut-ba-small-24", "max-cut-sparse-12"]
+    assert pretrained.full_models("max-cut", plain) == ["max-cut-sparse-12", "max-cut-ba-small-24"]
     assert pretrained.full_models("max-cut", weighted) == ["max-cut-sparse-weighted"]

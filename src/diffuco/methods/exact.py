@@ -21,7 +21,7 @@ MAX_FLOATING_TOTAL = 2**30
 MAX_POWER = 300
 """Powers of ten beyond this leave the range of float64."""
 TOLERANCE = 1e-6
-"""By how much these solvers may violate a constraint."""
+"""By how much these solvers may violate a constraint, miss a whole number and take a bound for reached."""
 PROBE = Graph.from_edges([(0, 1)])
 """A graph small enough for any model."""
 
@@ -148,7 +148,8 @@ class FloatingModel:
             return ExactResult(objective, unbounded(problem), False, chosen, seconds)
         if finished and self.is_whole and is_confirmed(problem.sign * bound / self.scale, objective, self.scale):
             return ExactResult(objective, objective, True, chosen, seconds)
-        slack = 0.0 if self.is_whole else TOLERANCE * np.abs(self.cost).sum()
+        # The variable of an edge depends on two nodes and a constraint, each of which may be off.
+        slack = 0.0 if self.is_whole else TOLERANCE * (1 + 3 * np.abs(self.cost).sum())
         limit = problem.sign * (bound - slack) / self.scale
         why_not = {"why_not": "the weights have too many digits for a proof"} if finished else {}
         return ExactResult(objective, limit, False, chosen, seconds, **why_not)
