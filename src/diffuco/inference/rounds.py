@@ -7,7 +7,10 @@ some places and spoils others, and the sum says little. Where the energy connect
 Legend: B graphs, N rows, S states per graph, M vertices.
 """
 
+import numpy as np
 import torch
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from diffuco.graphs.batch import Batch, SparseBatch
@@ -102,11 +105,16 @@ def _copies(batch: SparseBatch, num_samples: int) -> Copies:
 def components(num_vertices: int, first: Tensor, second: Tensor) -> Tensor:
     """The smallest vertex of each vertex's connected component, given both ends of every edge. [M].
 
-    Labels spread along edges and jump to the label of their label, so there are few rounds even on long paths.
+    On a GPU, labels spread along edges and jump to the label of their label, so there are few rounds even on long paths.
 
     >>> components(5, torch.tensor([3, 4, 1]), torch.tensor([4, 1, 3])).tolist()
     [0, 1, 2, 1, 1]
     """
+    if first.device.type == "cpu":
+        ends = first.numpy(), second.numpy()
+        matrix = coo_array((np.ones(len(first), dtype=np.int8), ends), shape=(num_vertices, num_vertices))
+        found = connected_components(matrix, directed=False)[1]
+        return torch.from_numpy(np.unique(found, return_index=True)[1][found])
     labels = torch.arange(num_vertices, device=first.device)
     while True:
         lower = torch.minimum(labels[first], labels[second])
