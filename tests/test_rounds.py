@@ -16,7 +16,7 @@ from diffuco.graphs.batch import DenseBatch, SparseBatch
 from diffuco.graphs.families import geometric_graph
 from diffuco.graphs.generate import ba_graph, er_graph
 from diffuco.graphs.graph import Graph
-from diffuco.inference.rounds import best_parts, better_parts, components
+from diffuco.inference.rounds import best_parts, better_parts, components, spread_labels
 from diffuco.problems import get_problem
 
 
@@ -50,13 +50,14 @@ def test_a_round_noises_as_the_forward_process_does_and_takes_every_step_once():
 def test_components_are_those_of_networkx(seed):
     graph = nx.gnm_random_graph(40, 30, seed=seed)
     ends = torch.tensor(list(graph.edges)).T
-    labels = components(40, *ends).tolist()
-    assert labels == [min(nx.node_connected_component(graph, node)) for node in range(40)]
+    expected = [min(nx.node_connected_component(graph, node)) for node in range(40)]
+    assert components(40, *ends).tolist() == spread_labels(40, *ends).tolist() == expected
 
 
 def test_components_of_a_long_path():
     order = torch.from_numpy(np.random.default_rng(0).permutation(5000))
-    assert components(5000, order[:-1], order[1:]).tolist() == [0] * 5000
+    for find in (components, spread_labels):
+        assert find(5000, order[:-1], order[1:]).tolist() == [0] * 5000
 
 
 @pytest.mark.parametrize("name", ["mis", "mvc", "max-cut", "mds", "qubo"])

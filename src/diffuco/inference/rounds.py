@@ -47,10 +47,13 @@ def best_parts(problem: Problem, batch: Batch, states: Tensor) -> Tensor:
     """The states of each graph by their energy, the first with the parts of the others that are better. [N, S].
 
     Chains of annealing find different places of a large graph with short cycles best; elsewhere it changes nothing.
+    Only sparse batches have parts.
     """
     order = problem.energy(batch, states).argsort(1)
     states = states.gather(1, batch.spread(order))
     best = states[:, :1]
+    if not isinstance(batch, SparseBatch):
+        return states
     for column in range(1, states.shape[1]):
         other = states[:, column : column + 1]
         for version in (other, 1 - other) if problem.sides_are_alike else (other,):
@@ -105,27 +108,33 @@ def _copies(batch: SparseBatch, num_samples: int) -> Copies:
 def components(num_vertices: int, first: Tensor, second: Tensor) -> Tensor:
     """The smallest vertex of each vertex's connected component, given both ends of every edge. [M].
 
-    On a GPU, labels spread along edges and jump to the label of their label, so there are few rounds even on long paths.
-
     >>> components(5, torch.tensor([3, 4, 1]), torch.tensor([4, 1, 3])).tolist()
     [0, 1, 2, 1, 1]
     """
-    if first.device.type == "cpu":
-        ends = first.numpy(), second.numpy()
-        matrix = coo_array((np.ones(len(first), dtype=np.int8), ends), shape=(num_vertices, num_vertices))
-        found = connected_components(matrix, directed=False)[1]
-        return torch.from_numpy(np.unique(found, return_index=True)[1][found])
+    if first.device.type != "cpu":
+        return spread_labels(num_vertices, first, second)
+    ends = first.numpy(), second.numpy()
+    matrix = coo_array((np.ones(len(first), dtype=np.int8), ends), shape=(num_vertices, num_vertices))
+    found = connected_components(matrix, directed=False)[1]
+    return torch.from_numpy(np.unique(found, return_index=True)[1][found])
+
+
+def spread_labels(num_vertices: int, first: Tensor, second: Tensor) -> Tensor:
+    """The same, for a GPU. [M].
+
+    Of two labels that meet at an edge the higher becomes the lower, and all labels jump to the label of their label, so
+    there are few rounds even on long paths.
+    """
     labels = torch.arange(num_vertices, device=first.device)
     while True:
-        lower = torch.minimum(labels[first], labels[second])
-        spread = labels.clone()
-        # The label itself moves too, so that whole trees of labels join at once.
-        for vertices in (first, second, labels[first], labels[second]):
-            spread.scatter_reduce_(0, vertices, lower, "amin")
-        spread = spread[spread]
-        if torch.equal(spread, labels):
+        lower, higher = torch.aminmax(torch.stack([labels[first], labels[second]]), dim=0)
+        meet = lower != higher  # other edges are done, and many that write to one label would wait for each other
+        if not meet.any():
             return labels
-        labels = spread
+        first, second = first[meet], second[meet]
+        labels.scatter_reduce_(0, higher[meet], lower[meet], "amin")
+        while not torch.equal(labels, jumped := labels[labels]):
+            labels = jumped
 
 
 def _sums(values: Tensor, parts: Tensor) -> Tensor:

@@ -49,7 +49,7 @@ class FlipAnnealing(Annealer):
         if deadline.limit_s is None:
             return anneal_once(problem, batch, flip_coins(batch, chains, generator), suited, generator)
         start = partial(flip_coins, batch, chains, generator)
-        return anneal_until(deadline, problem, batch, start, suited.temperature, generator)
+        return best_parts(problem, batch, anneal_until(deadline, problem, batch, start, suited.temperature, generator))
 
 
 def num_chains(problem: Problem, batch: Batch, deadline: Deadline) -> int:
@@ -94,17 +94,13 @@ def anneal_until(
     generator: torch.Generator,
     heat: Tensor | None = None,
 ) -> Tensor:
-    """The best states of some rounds, each from what `start` returns and as long as the time allows. [N, S].
-
-    The first state of a large graph has the best parts of all.
-    """
+    """The best states of some rounds, each from what `start` returns and as long as the time allows. [N, S]."""
 
     def run(num_sweeps: int) -> Tensor:
         return _round(problem, batch, start(), Schedule(num_sweeps, temperature), generator, heat)
 
     max_sweeps = MAX_SWEEPS * max(1, batch.largest // 1000)
-    states = best_of_rounds(deadline, problem, batch, run, FIRST_SWEEPS, max_sweeps)
-    return best_parts(problem, batch, states) if isinstance(batch, SparseBatch) else states
+    return best_of_rounds(deadline, problem, batch, run, FIRST_SWEEPS, max_sweeps)
 
 
 def _round(

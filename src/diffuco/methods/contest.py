@@ -1,9 +1,12 @@
-"""One large graph on a GPU: chains that start from samples of a model, at temperatures from cold to hot.
+"""One large graph on a GPU: chains that start from samples of a model, or from coin flips where those are soon ahead.
 
-Which temperature finds more depends on the graph and on the time, and no rule that we measured holds for all graphs. A
-cold chain improves its sample; the hottest forgets it and anneals as from coin flips. Large graphs need few chains, and
-a GPU anneals a few more in almost the same time, so all run side by side. One pass of each model on the graph itself
-tells which model draws the samples.
+Which of them finds more depends on the graph and on the time, and no rule that we measured holds for all graphs. One
+pass of each model on the graph itself tells which model draws the samples. Then chains from its first sample and from
+coin flips run side by side for a short time. If those from coin flips are ahead so early, they go on alone. If not,
+more and better samples are drawn, and chains start from them at temperatures from cold to hot: the coldest improves its
+sample, and the hottest forgets it.
+
+Legend: N rows, S states.
 """
 
 from collections.abc import Callable
@@ -11,22 +14,26 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from diffuco.foundation.progress import report
 from diffuco.graphs.batch import Batch
 from diffuco.graphs.graph import Graph
 from diffuco.inference.answers import unit_batch
 from diffuco.inference.memory import fits
-from diffuco.methods.anneal import FlipAnnealing
+from diffuco.inference.refinement import schedule_for
+from diffuco.methods.anneal import FlipAnnealing, anneal_until, annealed_on, flip_coins, num_chains
 from diffuco.methods.annealer import decoded
 from diffuco.methods.base import Deadline, Settings
-from diffuco.methods.model import AnnealedSamples, Pass, solver_with
+from diffuco.methods.model import FEWEST, AnnealedSamples, Pass, heats, solver_with
 from diffuco.pretrained import full_models
 from diffuco.problems import Problem
 from diffuco.solution.result import Solution
 
 SHARE_FOR_MODELS = 0.1
 """Of the time limit, in which one model after the other is tried."""
+SHARE_FOR_TRIAL = 0.1
+"""Of the time that is left, in which both kinds of chains are tried."""
 _used: set[tuple[str, torch.device]] = set()
 """Models that have drawn from a large graph before, and where: their kernels are compiled."""
 
@@ -44,18 +51,39 @@ def contest(
         (solution,) = FlipAnnealing().solve(problem, [graph], settings)
         return replace(solution, reason="the memory is too small for samples of a model")
     model, first = min(tried, key=lambda some: float(problem.energy(batch, some[1].sample)))
-    states = model.draw(problem, batch, clock, seeds, first)
-    if clock.limit_s is None or not is_settled():
-        states = model.anneal_from(problem, batch, states, generator, clock)
-    others = [other.found_by for other, _ in tried if other is not model]
-    reason = (
-        f"its samples are ahead of those of {' and '.join(others)} on this graph"
-        if others
-        else "its samples suit the graph"
-    )
-    told = {"found_by": model.found_by, "reason": f"annealed from cold to hot; {reason}", "seed": settings.seed}
+    if coins_are_ahead(problem, batch, first.sample, generator, clock):
+        winner, loser = FlipAnnealing.name, model.found_by
+        states = FlipAnnealing().anneal(problem, batch, generator, clock)
+    else:
+        winner, loser = model.found_by, FlipAnnealing.name
+        states = model.draw(problem, batch, clock, seeds, first)
+        if clock.limit_s is None or not is_settled():
+            states = model.anneal_from(problem, batch, states, generator, clock)
+    told = {"found_by": winner, "reason": f"ahead of {loser} on this graph", "seed": settings.seed}
     (solution,) = decoded(problem, [graph], batch, states, clock, **told)
     return solution
+
+
+def coins_are_ahead(
+    problem: Problem, batch: Batch, sample: Tensor, generator: torch.Generator, clock: Deadline
+) -> bool:
+    """Whether chains from coin flips find more than chains from a sample [N, 1], which are ahead early if ever.
+
+    Where the CPU of a GPU anneals, or no clock runs, it is not tried: there they never are.
+    """
+    if clock.limit_s is None or annealed_on(problem, batch) == "cpu":
+        return False
+    half = max(FEWEST, num_chains(problem, batch, clock)) // 2
+
+    def start() -> Tensor:
+        return torch.cat([sample.expand(-1, half), flip_coins(batch, half, generator)], dim=1)
+
+    heat = heats(problem, batch, 2 * half)
+    heat[half:] = 1.0
+    trial = Deadline.after(SHARE_FOR_TRIAL * clock.remaining_s)
+    temperature = schedule_for(problem, batch.largest).temperature
+    energies = problem.energy(batch, anneal_until(trial, problem, batch, start, temperature, generator, heat))[0]
+    return bool(energies[half:].min() < energies[:half].min())
 
 
 def try_models(
