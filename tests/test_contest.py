@@ -32,7 +32,8 @@ def given(monkeypatch):
     def draw(self, problem, batch, count, step_factor, seeds):
         drawn.append(f"{self.found_by} {count} x{step_factor}")
         is_best = self.found_by == "mds-sparse-12"
-        return torch.from_numpy(BEST.chosen * is_best).float()[:, None].repeat(1, count)
+        states = torch.from_numpy(BEST.chosen * is_best).float()[:, None].repeat(1, count)
+        return states, {"sample": 0.0, "decode": 0.0}
 
     monkeypatch.setattr(AnnealedSamples, "_draw", draw)
     monkeypatch.setattr("diffuco.methods.anneal.anneal", lambda problem, batch, states, *_, **__: states)
@@ -45,7 +46,7 @@ def test_the_model_with_the_best_pass_draws_the_samples(given):
         solution = contest(MDS, GRAPH, Settings(time_limit_s=limit_s))
         assert (solution.objective, solution.found_by) == (BEST.objective, "mds-sparse-12")
         assert solution.reason == "ahead of anneal on this graph"
-        passes = {text for text in given if text.endswith("x1")}
+        passes = {text for text in given if text.endswith(" 1 x1")}
         assert passes == {"mds-ba-large 1 x1", "mds-ba-small-24 1 x1", "mds-sparse-12 1 x1"}
         samples = [text for text in given if text.endswith("x3")]
         assert set(samples) == {"mds-sparse-12 32 x3"}
@@ -54,19 +55,18 @@ def test_the_model_with_the_best_pass_draws_the_samples(given):
 
 def test_the_clock_starts_after_compiling(given, monkeypatch):
     monkeypatch.setattr("diffuco.methods.contest._used", set())
-    slow = AnnealedSamples.one_pass
-    passes = []
+    compiled = []
 
-    def one_pass(self, *arguments):
-        passes.append(self.found_by)
-        if passes.count(self.found_by) == 1:
-            time.sleep(0.3)  # a compiler
-        return slow(self, *arguments)
+    def slow(self, problem, batch, seed):
+        compiled.append(self.found_by)
+        time.sleep(0.3)  # longer than models may take
 
-    monkeypatch.setattr(AnnealedSamples, "one_pass", one_pass)
-    for count in (6, 9):  # each model compiles once, and had its turn although that took longer than models may
+    monkeypatch.setattr(AnnealedSamples, "compile", slow)
+    for _ in range(2):
+        given.clear()
         contest(MDS, GRAPH, Settings(time_limit_s=2.0), lambda: True)
-        assert len(passes) == count
+        assert len([text for text in given if text.endswith(" 1 x1")]) == 3  # each model had its turn
+        assert len(compiled) == len(set(compiled)) == 3
 
 
 @pytest.mark.parametrize("ahead", [True, False])

@@ -99,7 +99,7 @@ def try_models(
             if not fits(model.solver.requirement(graph, samples=1), settings.device):
                 continue
             if limit_s is not None and (name, settings.device) not in _used:
-                model.one_pass(problem, batch, np.random.default_rng(settings.seed))
+                model.compile(problem, batch, settings.seed)
                 _used.add((name, settings.device))
                 clock = Deadline.after(limit_s)
             tried.append((model, model.one_pass(problem, batch, seeds)))

@@ -13,6 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.graph import Graph
 from diffuco.graphs.statistics import GraphStatistics, describe
@@ -33,6 +35,8 @@ FIND_BASELINES = "set DIFFUCO_MODELS to the folder `models` of the source"
 
 BLIND = 2
 """The worst misfit of a network and the weights of a graph."""
+HUBS = 1.5
+"""The mean of squared degrees over the square of the mean degree, from which on a graph has hubs."""
 LIKE_FACTOR = 2.0
 """Graphs are like a training set if size, density and degree, multiplied, lie less than this factor outside its
 ranges."""
@@ -192,14 +196,17 @@ def choose_models(problem: str | Problem, graphs: Sequence[Graph]) -> list[Choic
 
 
 def full_models(problem: str | Problem, graph: Graph) -> list[str]:
-    """The shipped models that suit a graph of any size by its mean degree, the most general first.
+    """The shipped models that suit a graph of any size by its mean degree, the most promising first.
 
-    Of models for the same graphs, it is the one with the most steps. All see the weights that matter to the problem,
-    and models for weighted graphs are left out if there are no weights and other models.
+    Those that know such degrees come before others. Among them, the most general is first, because one for a single
+    kind of graph may fail on others; but if the graph has hubs and the energy is quadratic, it is the one with the most
+    steps. Of models for the same graphs, only the one with the most steps counts. All see the weights that matter to
+    the problem, and models for weighted graphs are left out if there are no weights and other models.
 
     >>> full_models("mds", Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)]))
     ['mds-sparse-12']
     """
+    degree = 2 * graph.num_edges / max(1, graph.num_nodes)
     cards = list_models()
     surpassed = {card["faster"] for card in cards}
     suited = [
@@ -208,11 +215,18 @@ def full_models(problem: str | Problem, graph: Graph) -> list[str]:
         if card["problem"] == str(problem)
         and not card["baseline"]
         and card["name"] not in surpassed
-        and _suits_degree(card, 2 * graph.num_edges / max(1, graph.num_nodes))
+        and _suits_degree(card, degree, LIKE_FACTOR)
     ]
     misfits = {card["name"]: _misfit(card, problem, graph) for card in suited}
     least = min(misfits.values(), default=BLIND)
-    ordered = sorted(suited, key=lambda card: (-_range_of_degrees(card), -card["model"]["num_steps"]))
+    by_steps = has_hubs(graph) and get_problem(problem).is_quadratic
+
+    def order(card: dict[str, Any]) -> tuple[bool, float, int]:
+        low, _, high = _degrees(card)
+        steps = card["model"]["num_steps"]
+        return not _suits_degree(card, degree, 1.1), 0.0 if by_steps else low / high, -steps
+
+    ordered = sorted(suited, key=order)
     return [card["name"] for card in ordered if misfits[card["name"]] == least != BLIND]
 
 
@@ -267,16 +281,20 @@ def _misfit(card: dict[str, Any], problem: str | Problem, graph: Graph) -> int:
     return BLIND if has_weights else 1
 
 
-def _suits_degree(card: dict[str, Any], degree: float) -> bool:
-    """Whether a mean degree is about that of the training graphs."""
-    low, _, high = _degrees(card)
-    return bool(low / LIKE_FACTOR < degree < high * LIKE_FACTOR)
+def has_hubs(graph: Graph) -> bool:
+    """Whether some nodes have far more neighbours than others.
+
+    >>> [has_hubs(Graph.from_edges(edges)) for edges in ([(0, 1), (1, 2)], [(0, node) for node in range(1, 9)])]
+    [False, True]
+    """
+    degrees = graph.degrees.astype(np.float64)
+    return bool(degrees.size and np.square(degrees).mean() > HUBS * degrees.mean() ** 2)
 
 
-def _range_of_degrees(card: dict[str, Any]) -> float:
-    """The highest mean degree of the training graphs over the lowest."""
+def _suits_degree(card: dict[str, Any], degree: float, factor: float) -> bool:
+    """Whether a mean degree lies at most a factor outside those of the training graphs."""
     low, _, high = _degrees(card)
-    return high / low
+    return bool(low / factor < degree < high * factor)
 
 
 def _degrees(card: dict[str, Any]) -> Sequence[float]:
