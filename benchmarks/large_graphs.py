@@ -6,7 +6,8 @@ Every method gets the same graph and the same limits. A model is measured as it 
 one sample, the paper's three passes with four samples, and one pass with so many `--rounds`, all decoded by Conditional
 Expectation and not refined; then with the limits, in which its samples are annealed.
 "seconds" is the time of the whole call of `diffuco.solve`, from arrays in memory to a checked solution. Before the
-clock starts, each method solves the graph once, for a second or the shortest limit, because the first calls compile kernels.
+clock starts, each method solves the graph once, for a second or the shortest limit, because first calls compile
+kernels.
 Objectives and seconds are means over `--seeds` seeds; the graph stays the same.
 """
 

@@ -1,6 +1,6 @@
 """Draw what methods find on large graphs against time, from records of benchmarks/large_graphs.py, a panel each.
 
-usage: python experiments/draw_large_graphs.py docs/large-graphs.png results/large-*.json
+usage: python experiments/draw_large_graphs.py docs/large-graphs.png results/large-*.json --families uniform
 """
 
 import argparse
@@ -19,10 +19,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("picture", type=Path)
     parser.add_argument("records", type=Path, nargs="+")
+    parser.add_argument("--families", nargs="+", help="only these; all by default")
     options = parser.parse_args()
     panels: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for record in (json.loads(path.read_text()) for path in options.records):
         for found in record["measurements"]:
+            if options.families and found["family"] not in options.families:
+                continue
             graph = f"the family {found['family']}, {found['nodes']:,} nodes"
             panels[found["problem"], graph].append(found | {"hardware": record["hardware"]})
     plot_comparisons([panel(*about, found) for about, found in panels.items()], options.picture)

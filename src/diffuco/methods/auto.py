@@ -5,8 +5,8 @@ sparse one for some seconds: presolve often leaves nothing of it, and what the s
 So does what our own clique search finds, which takes graphs of any size and density. Dominating sets of denser graphs
 are tried, too. Graphs that remain are annealed from random states. In the same time that finds as much as refined
 samples of a model, or more, with two exceptions on a GPU. With milliseconds to spend, a model that was trained on such
-graphs is ahead for cuts and dominating sets. And on a large graph both run side by side (`contest`), with an exact
-solver beside them on the CPU.
+graphs is ahead for cuts and dominating sets. And on a large graph the graph itself decides (`contest`), while an exact
+solver runs beside on the CPU.
 """
 
 from collections.abc import Callable, Iterator, Sequence
