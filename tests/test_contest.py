@@ -57,7 +57,7 @@ def test_the_clock_starts_after_compiling(given, monkeypatch):
     monkeypatch.setattr("diffuco.methods.contest._used", set())
     compiled = []
 
-    def slow(self, problem, batch, seed):
+    def slow(self, problem, batch, deadline):
         compiled.append(self.found_by)
         time.sleep(0.3)  # longer than models may take
 

@@ -22,10 +22,10 @@ from diffuco.graphs.graph import Graph
 from diffuco.inference.answers import unit_batch
 from diffuco.inference.memory import fits
 from diffuco.inference.refinement import schedule_for
-from diffuco.methods.anneal import FlipAnnealing, anneal_until, annealed_on, flip_coins, num_chains
+from diffuco.methods.anneal import FlipAnnealing, anneal_until, annealed_on, flip_coins
 from diffuco.methods.annealer import decoded
 from diffuco.methods.base import Deadline, Settings
-from diffuco.methods.model import FEWEST, AnnealedSamples, Pass, heats, solver_with
+from diffuco.methods.model import AnnealedSamples, Pass, heats, solver_with
 from diffuco.pretrained import full_models
 from diffuco.problems import Problem
 from diffuco.solution.result import Solution
@@ -51,29 +51,28 @@ def contest(
         (solution,) = FlipAnnealing().solve(problem, [graph], settings)
         return replace(solution, reason="the memory is too small for samples of a model")
     model, first = min(tried, key=lambda some: float(problem.energy(batch, some[1].sample)))
-    if coins_are_ahead(problem, batch, first.sample, generator, clock):
-        winner, loser = FlipAnnealing.name, model.found_by
+    kept, winner, loser = first.sample, model.found_by, FlipAnnealing.name
+    if clock.limit_s is not None and annealed_on(problem, batch) == "cuda":  # coin flips are never ahead elsewhere
+        half = model.num_chains(problem, batch, clock) // 2
+        states = run_both(problem, batch, first.sample, half, generator, clock)
+        best = int(problem.energy(batch, states)[0].argmin())
+        kept = states[:, best : best + 1]
+        winner, loser = (winner, loser) if best < half else (loser, winner)
+    if winner == FlipAnnealing.name:
         states = FlipAnnealing().anneal(problem, batch, generator, clock)
     else:
-        winner, loser = model.found_by, FlipAnnealing.name
         states = model.draw(problem, batch, clock, seeds, first)
         if clock.limit_s is None or not is_settled():
             states = model.anneal_from(problem, batch, states, generator, clock)
     told = {"found_by": winner, "reason": f"ahead of {loser} on this graph", "seed": settings.seed}
-    (solution,) = decoded(problem, [graph], batch, states, clock, **told)
+    (solution,) = decoded(problem, [graph], batch, torch.cat([states, kept], dim=1), clock, **told)
     return solution
 
 
-def coins_are_ahead(
-    problem: Problem, batch: Batch, sample: Tensor, generator: torch.Generator, clock: Deadline
-) -> bool:
-    """Whether chains from coin flips find more than chains from a sample [N, 1], which are ahead early if ever.
-
-    Where the CPU of a GPU anneals, or no clock runs, it is not tried: there they never are.
-    """
-    if clock.limit_s is None or annealed_on(problem, batch) == "cpu":
-        return False
-    half = max(FEWEST, num_chains(problem, batch, clock)) // 2
+def run_both(
+    problem: Problem, batch: Batch, sample: Tensor, half: int, generator: torch.Generator, clock: Deadline
+) -> Tensor:
+    """What chains from a sample [N, 1] find in a short time, and after them as many from coin flips. [N, 2 half]."""
 
     def start() -> Tensor:
         return torch.cat([sample.expand(-1, half), flip_coins(batch, half, generator)], dim=1)
@@ -82,8 +81,7 @@ def coins_are_ahead(
     heat[half:] = 1.0
     trial = Deadline.after(SHARE_FOR_TRIAL * clock.remaining_s)
     temperature = schedule_for(problem, batch.largest).temperature
-    energies = problem.energy(batch, anneal_until(trial, problem, batch, start, temperature, generator, heat))[0]
-    return bool(energies[half:].min() < energies[:half].min())
+    return anneal_until(trial, problem, batch, start, temperature, generator, heat)
 
 
 def try_models(
@@ -99,7 +97,7 @@ def try_models(
             if not fits(model.solver.requirement(graph, samples=1), settings.device):
                 continue
             if limit_s is not None and (name, settings.device) not in _used:
-                model.compile(problem, batch, settings.seed)
+                model.compile(problem, batch, clock)
                 _used.add((name, settings.device))
                 clock = Deadline.after(limit_s)
             tried.append((model, model.one_pass(problem, batch, seeds)))

@@ -181,11 +181,11 @@ class AnnealedSamples(Annealer):
         self, problem: Problem, batch: Batch, deadline: Deadline, seeds: np.random.Generator, first: Pass | None = None
     ) -> Tensor:
         """Decoded samples for all chains, the best first; too few for all are there several times. [N, S]."""
-        chains = max(FEWEST, num_chains(problem, batch, deadline))
+        chains = self.num_chains(problem, batch, deadline)
         if deadline.limit_s is None:
             return self._draw(problem, batch, chains, STEP_FACTOR, seeds)[0]
         samples, expected_s = first or self.one_pass(problem, batch, seeds)
-        count = min(chains, num_at_once(batch))
+        count = num_at_once(batch, chains)
         drawn, limit = 0, Deadline.after(SHARE_FOR_FIRST * deadline.remaining_s)
         while drawn < DRAWS_PER_CHAIN * chains and expected_s <= limit.remaining_s:
             started = Deadline.after(None)
@@ -201,10 +201,14 @@ class AnnealedSamples(Annealer):
         sample, seconds = self._draw(problem, batch, 1, 1, seeds)
         return Pass(sample, STEP_FACTOR * seconds["sample"] + seconds["decode"])
 
-    def compile(self, problem: Problem, batch: Batch, seed: int) -> None:
+    def compile(self, problem: Problem, batch: Batch, deadline: Deadline) -> None:
         """Draw once as `one_pass` and once as `draw` does, so that a clock does not count the first use of kernels."""
-        for count in (1, num_at_once(batch)):
-            self._draw(problem, batch, count, 1, np.random.default_rng(seed))
+        for count in {1, num_at_once(batch, self.num_chains(problem, batch, deadline))}:
+            self._draw(problem, batch, count, 1, np.random.default_rng(0))
+
+    def num_chains(self, problem: Problem, batch: Batch, deadline: Deadline) -> int:
+        """Chains of each graph."""
+        return max(FEWEST, num_chains(problem, batch, deadline))
 
     def _draw(
         self, problem: Problem, batch: Batch, count: int, step_factor: int, seeds: np.random.Generator
@@ -221,9 +225,9 @@ class AnnealedSamples(Annealer):
         )
 
 
-def num_at_once(batch: Batch) -> int:
+def num_at_once(batch: Batch, most: int) -> int:
     """Samples that take hardly longer than one."""
-    return max(1, AT_ONCE.get(batch.device.type, AT_ONCE["cuda"]) // max(1, batch.num_rows))
+    return max(1, min(most, AT_ONCE.get(batch.device.type, AT_ONCE["cuda"]) // max(1, batch.num_rows)))
 
 
 def heats(problem: Problem, batch: Batch, chains: int) -> Tensor:
