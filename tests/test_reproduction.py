@@ -226,12 +226,24 @@ def test_ratios_by_tightness(runs, monkeypatch):
     assert "| VAG-CO (r) | 1.0104 |" in text
 
 
-@pytest.mark.parametrize(("tasks", "name"), [(curves.step_tasks, "step_factor"), (curves.token_tasks, "token_size")])
-def test_sweeps_have_a_row_per_setting(runs, tasks, name):
+@pytest.mark.parametrize(
+    ("tasks", "name", "count"), [(curves.step_tasks, "step_factor", 6), (curves.token_tasks, "token_size", 3)]
+)
+def test_sweeps_have_a_row_per_setting(runs, tasks, name, count):
     rows = list(measured(tasks(quick(runs), TINY)).values())
     assert [row["ours"][name] for row in rows] == [row[name] for row in rows]
-    assert len(rows) == 3
-    assert rendering.sweep_table(name, "setting")(rows).count("\n| ") == 4
+    assert len(rows) == count
+    assert rendering.sweep_table(name, "setting")(rows).count("\n| ") == count + 1
+
+
+def test_the_steps_of_rounds_count(runs):
+    once, *_, rounds = measured(curves.step_tasks(quick(runs), TINY)).values()
+    steps = once["ours"]["training_steps"]
+    assert once["ours"]["steps"] == steps
+    assert rounds["ours"]["rounds"] == 3
+    assert steps < rounds["ours"]["steps"] <= 4 * steps
+    assert rounds["ours"]["gap"] <= once["ours"]["gap"]
+    assert "| 1, 3 rounds |" in rendering.sweep_table("step_factor", "setting")([rounds])
 
 
 def test_ablation_runs_differ_in_what_they_are_named_for():
@@ -408,7 +420,7 @@ def test_items_are_reproduced_from_start_to_end(runs, tmp_path):
     assert [("ours" in row, row.get("missing")) for row in rows][:2] == [(False, "not measured yet"), (True, None)]
     assert rows[1]["origin"].keys() == {"hardware", "torch", "commit", "date", "command"}
     done = list(measure(item, options, out, command="again", unmeasured=True))
-    assert done == ["step factor 1", "step factor 3"]
+    assert done == ["step factor 1", "step factor 3", "rounds 1", "rounds 2", "rounds 3"]
     show(item, out)
     page = (out / "README.md").read_text()
     assert page.startswith("# Ours\n\nbefore\n")

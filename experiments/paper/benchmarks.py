@@ -150,13 +150,16 @@ def _model(benchmark: Benchmark, space: Workspace, recipe: str, *, token_size: i
     return row | {"changed": departures(recipe, space.solvers(recipe)[0].checkpoint.card)}
 
 
-def measure_recipe(benchmark: Benchmark, space: Workspace, recipe: str, *, token_size: int, step_factor: int) -> Row:
-    """All models of a recipe on the graphs of a benchmark."""
+def measure_recipe(
+    benchmark: Benchmark, space: Workspace, recipe: str, *, token_size: int, step_factor: int, rounds: int = 0
+) -> Row:
+    """All models of a recipe on the graphs of a benchmark; `steps` is how often the network is asked for a sample."""
     solvers = space.solvers(recipe)
     graphs, references = benchmark.test_set(space)
     settings = {"step_factor": step_factor, "token_size": token_size, "seed": space.options.seed}
+    settings |= {"rounds": rounds} if rounds else {}
     runs = [measure_model(solver, graphs, samples=space.samples, **settings) for solver in solvers]
-    steps = {"steps": step_factor * solvers[0].checkpoint.model.config.num_steps}
+    steps = {"steps": solvers[0].sampler.num_evaluations(step_factor, rounds)}
     return about_models(solvers) | steps | settings | summary(solvers[0].problem, graphs, references, runs)
 
 

@@ -28,6 +28,7 @@ RATIO_METHODS = {"db-greedy": "DB-Greedy", "greedy": "greedy", "mfa": "mfa", "rl
 METHOD_GRAPHS_PER_TIGHTNESS = 10
 
 STEP_FACTORS = (1, 2, 3, 4, 6, 8, 10)
+ROUNDS = (1, 2, 3, 5, 8, 11, 14)
 TOKEN_SIZES = (1, 2, 4, 6, 8, 10, 12)
 
 
@@ -95,11 +96,16 @@ def _ratios(graphs: Sequence[Graph], tightness: Sequence[float], runs: Sequence[
 
 
 def step_tasks(space: Workspace, benchmark: Benchmark = MIS_RB_SMALL) -> list[Task]:
-    """Fig. 2 right: error and time over the steps of evaluation."""
+    """Fig. 2 right: error and time over the steps of evaluation, repeated as in the paper or in rounds."""
     sweep = partial(_sweep, space, benchmark, token_size=1)
-    return [
+    most = 3 if space.options.quick else None
+    repeated = [
         Task(f"step factor {factor}", {"step_factor": factor}, partial(sweep, step_factor=factor))
-        for factor in (STEP_FACTORS[:3] if space.options.quick else STEP_FACTORS)
+        for factor in STEP_FACTORS[:most]
+    ]
+    return repeated + [
+        Task(f"rounds {rounds}", {"step_factor": 1, "rounds": rounds}, partial(sweep, step_factor=1, rounds=rounds))
+        for rounds in ROUNDS[:most]
     ]
 
 
@@ -112,7 +118,7 @@ def token_tasks(space: Workspace, benchmark: Benchmark = MIS_RB_SMALL) -> list[T
     ]
 
 
-def _sweep(space: Workspace, benchmark: Benchmark, *, step_factor: int, token_size: int) -> Row:
+def _sweep(space: Workspace, benchmark: Benchmark, **settings: int) -> Row:
     """One point of either figure: all models of the benchmark's recipe with these settings."""
-    row = measure_recipe(benchmark, space, benchmark.recipe, token_size=token_size, step_factor=step_factor)
-    return row | {"training_steps": row["steps"] // step_factor}
+    row = measure_recipe(benchmark, space, benchmark.recipe, **settings)
+    return row | {"training_steps": space.solvers(benchmark.recipe)[0].checkpoint.model.config.num_steps}

@@ -1,7 +1,7 @@
 """Records as pictures: the figures of the paper, drawn from ours."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from diffuco.plotting import BLUE, GREY, INK, check_plot_path, line_colors, save_figure
@@ -44,7 +44,11 @@ def plot_ratios(rows: Sequence[Row], path: Path) -> None:
 def plot_steps(rows: Sequence[Row], path: Path) -> None:
     """Fig. 2 right; the vertical line marks the steps of training."""
     measured = [row for row in rows if "ours" in row]
-    curves = _error_and_time(measured, [row["ours"]["steps"] for row in measured])
+    repeated = [row for row in measured if not row.get("rounds")]
+    rounds = [row for row in measured if row.get("rounds")]
+    curves = _error_and_time(repeated, [row["ours"]["steps"] for row in repeated])
+    for curve in _error_and_time(rounds, [row["ours"]["steps"] for row in rounds])[:2] if rounds else []:
+        curves.append(replace(curve, label=f"{curve.label}, rounds"))
     trained = measured[0]["ours"]["training_steps"] if measured else None
     title = "Steps of evaluation, MIS on RB-small"
     plot_curves(curves, path, title=title, x_label="diffusion steps", y_label="gap, %", vertical=trained)

@@ -90,7 +90,9 @@ ITEMS: dict[str, Item] = {
             name="fig-2-right",
             title="Figure 2, right: more steps in evaluation than in training",
             about=(
-                "Independent sets of RB-small with Conditional Expectation. The paper prints a picture without numbers."
+                "Independent sets of RB-small with Conditional Expectation. The paper repeats each step, and prints a "
+                "picture without numbers. Rounds, which are ours, noise samples back, denoise them once more and keep "
+                "the better ones; steps are those of all rounds."
             ),
             tasks=curves.step_tasks,
             markdown=rendering.sweep_table("step_factor", "times the training's steps"),

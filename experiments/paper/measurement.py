@@ -49,6 +49,7 @@ def measure_model(
     samples: int = 8,
     step_factor: int = 3,
     token_size: int = 1,
+    rounds: int = 0,
     seed: int = 0,
 ) -> Measurement:
     """Draw and decode the samples, one sample of all graphs after the other; token size 0: do not decode.
@@ -72,6 +73,7 @@ def measure_model(
                 num_samples=1,
                 step_factor=step_factor,
                 token_size=token_size,
+                rounds=rounds,
                 seeds=seeds,
             )
             if sample >= 0:

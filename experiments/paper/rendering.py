@@ -64,7 +64,7 @@ def ratio_table(rows: Sequence[Row]) -> str:
 def sweep_table(name: str, label: str) -> Callable[[Sequence[Row]], str]:
     """Fig. 2 right and Fig. 3 left: a line per value of the setting `name`."""
     cells: dict[str, Cell] = {
-        label: lambda row: str(row[name]),
+        label: lambda row: f"{row[name]}, {counted(row['rounds'], 'round')}" if "rounds" in row else str(row[name]),
         "steps": lambda row: str(row.get("ours", {}).get("steps", "")),
         "mean gap": lambda row: _gap(row.get("ours")) or _missing(row),
         "gap of the best": lambda row: _percent(row.get("ours", {}).get("gap_of_best")),
