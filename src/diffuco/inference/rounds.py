@@ -19,6 +19,9 @@ from diffuco.ops.adjacency import Copies, CsrAdjacency
 from diffuco.ops.torch_decode import TIE
 from diffuco.problems.base import CoverForm, Problem, QuadraticForm
 
+PARTS_NODES = 2000
+"""Smallest graphs for which annealing ends with the best parts of its chains."""
+
 
 def better_parts(problem: Problem, batch: Batch, old: Tensor, new: Tensor) -> Tensor:
     """The states with the parts of `new` that have no higher energy than in `old`. [N, S] -> [N, S].
@@ -30,6 +33,8 @@ def better_parts(problem: Problem, batch: Batch, old: Tensor, new: Tensor) -> Te
     >>> better_parts(get_problem("mis"), path, old, new).ravel().tolist()
     [1.0, 0.0, 0.0, 0.0, 1.0, 0.0]
     """
+    if torch.equal(old, new):
+        return old
     wide = with_float64_degrees(batch)
     form = problem.form(wide)
     if isinstance(batch, SparseBatch) and isinstance(form, CoverForm):
@@ -47,13 +52,13 @@ def best_parts(problem: Problem, batch: Batch, states: Tensor) -> Tensor:
     """The states of each graph by their energy, the first with the parts of the others that are better. [N, S].
 
     Chains of annealing find different places of a large graph with short cycles best; elsewhere it changes nothing.
-    Only sparse batches have parts.
+    Small graphs, whose chains find as much as there is, are left as they are.
     """
+    if batch.largest < PARTS_NODES or not isinstance(batch, SparseBatch):
+        return states
     order = problem.energy(batch, states).argsort(1)
     states = states.gather(1, batch.spread(order))
     best = states[:, :1]
-    if not isinstance(batch, SparseBatch):
-        return states
     for column in range(1, states.shape[1]):
         other = states[:, column : column + 1]
         for version in (other, 1 - other) if problem.sides_are_alike else (other,):

@@ -187,7 +187,7 @@ class AnnealedSamples(Annealer):
         samples, expected_s = first or self.one_pass(problem, batch, seeds)
         count = num_at_once(batch, chains)
         drawn, limit = 0, Deadline.after(SHARE_FOR_FIRST * deadline.remaining_s)
-        while drawn < DRAWS_PER_CHAIN * chains and expected_s <= limit.remaining_s:
+        while drawn < DRAWS_PER_CHAIN * chains and expected_s < limit.remaining_s:
             started = Deadline.after(None)
             samples = torch.cat([samples, self._draw(problem, batch, count, STEP_FACTOR, seeds)[0]], dim=1)
             samples = samples.gather(1, batch.spread(problem.energy(batch, samples).argsort(1)[:, :chains]))
