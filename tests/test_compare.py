@@ -63,7 +63,7 @@ def test_chains_start_from_as_many_samples_as_there_is_time_for(monkeypatch, lim
         return start()
 
     monkeypatch.setattr(AnnealedSamples, "_draw", draw)
-    monkeypatch.setattr("diffuco.methods.model.anneal_until", keep_the_start)
+    monkeypatch.setattr("diffuco.methods.model.anneal_parts", keep_the_start)
     method.solve(get_problem("mis"), TINY, Settings(time_limit_s=limit_s))
     assert counts == drawn
     assert starts[0].shape[1] == 32

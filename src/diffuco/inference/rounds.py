@@ -20,7 +20,7 @@ from diffuco.ops.torch_decode import TIE
 from diffuco.problems.base import CoverForm, Problem, QuadraticForm
 
 PARTS_NODES = 2000
-"""Smallest graphs for which annealing ends with the best parts of its chains."""
+"""Smallest graphs of which annealing merges the parts of its chains."""
 
 
 def better_parts(problem: Problem, batch: Batch, old: Tensor, new: Tensor) -> Tensor:
@@ -48,21 +48,25 @@ def better_parts(problem: Problem, batch: Batch, old: Tensor, new: Tensor) -> Te
     return torch.where(taken, new, old)
 
 
+def has_parts(batch: Batch) -> bool:
+    """Whether graphs are large enough for parts to matter: chains on small ones find as much as there is."""
+    return isinstance(batch, SparseBatch) and batch.largest >= PARTS_NODES
+
+
 def best_parts(problem: Problem, batch: Batch, states: Tensor) -> Tensor:
     """The states of each graph by their energy, the first with the parts of the others that are better. [N, S].
 
     Chains of annealing find different places of a large graph with short cycles best; elsewhere it changes nothing.
-    Small graphs, whose chains find as much as there is, are left as they are.
     """
-    if batch.largest < PARTS_NODES or not isinstance(batch, SparseBatch):
-        return states
     order = problem.energy(batch, states).argsort(1)
     states = states.gather(1, batch.spread(order))
     best = states[:, :1]
     for column in range(1, states.shape[1]):
         other = states[:, column : column + 1]
-        for version in (other, 1 - other) if problem.sides_are_alike else (other,):
-            best = better_parts(problem, batch, best, version)
+        if problem.sides_are_alike:
+            is_far = batch.graph_mean((other != best).to(best.dtype)) > 0.5
+            other = torch.where(batch.spread(is_far), 1 - other, other)
+        best = better_parts(problem, batch, best, other)
     return torch.cat([best, states[:, 1:]], dim=1)
 
 

@@ -13,10 +13,13 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from diffuco.foundation.devices import finish
+from diffuco.foundation.progress import report
 from diffuco.graphs.batch import Batch, SparseBatch
+from diffuco.inference.answers import best_objective
 from diffuco.inference.refinement import Schedule, anneal, schedule_for
-from diffuco.inference.rounds import best_parts
-from diffuco.methods.annealer import Annealer, best_of_rounds
+from diffuco.inference.rounds import best_parts, better_parts, has_parts
+from diffuco.methods.annealer import SHARE_OF_TIME, Annealer, best_of_rounds
 from diffuco.methods.base import Deadline
 from diffuco.problems import Problem
 
@@ -27,6 +30,13 @@ MAX_ROWS = {"cpu": 2**13, "cuda": 2**20}
 from 1,000 nodes on, on a GPU where more chains would make a sweep slower (docs/log.md)."""
 FIRST_SWEEPS = 20
 """Of the round from which the speed is known."""
+LEAST_GAIN = 1e-4
+"""Of the energy: what merging must gain after a trial, so that parts are searched."""
+FLIPPED = 0.1
+"""Share of the nodes that a round of parts flips."""
+PART_SWEEPS = 100
+PART_HEAT = 0.6
+"""Sweeps of such a round, and its temperature, times the usual one (docs/log.md)."""
 MAX_SWEEPS = 20_000
 """Of a round, for up to 1,000 nodes and in proportion beyond; with time for more, another round finds more."""
 
@@ -49,7 +59,7 @@ class FlipAnnealing(Annealer):
         if deadline.limit_s is None:
             return anneal_once(problem, batch, flip_coins(batch, chains, generator), suited, generator)
         start = partial(flip_coins, batch, chains, generator)
-        return best_parts(problem, batch, anneal_until(deadline, problem, batch, start, suited.temperature, generator))
+        return anneal_parts(deadline, problem, batch, start, suited.temperature, generator)
 
 
 def num_chains(problem: Problem, batch: Batch, deadline: Deadline) -> int:
@@ -93,14 +103,65 @@ def anneal_until(
     temperature: float,
     generator: torch.Generator,
     heat: Tensor | None = None,
+    is_enough: Callable[[Tensor], bool] = lambda best: False,
 ) -> Tensor:
-    """The best states of some rounds, each from what `start` returns and as long as the time allows. [N, S]."""
+    """The best states of some rounds, each from what `start` returns and as long as the time allows. [N, S].
+
+    `is_enough` may end them early.
+    """
 
     def run(num_sweeps: int) -> Tensor:
         return _round(problem, batch, start(), Schedule(num_sweeps, temperature), generator, heat)
 
     max_sweeps = MAX_SWEEPS * max(1, batch.largest // 1000)
-    return best_of_rounds(deadline, problem, batch, run, FIRST_SWEEPS, max_sweeps)
+    return best_of_rounds(deadline, problem, batch, run, FIRST_SWEEPS, max_sweeps, is_enough)
+
+
+def anneal_parts(
+    deadline: Deadline,
+    problem: Problem,
+    batch: Batch,
+    start: Callable[[], Tensor],
+    temperature: float,
+    generator: torch.Generator,
+    heat: Tensor | None = None,
+) -> Tensor:
+    """The same, and on a large graph the best parts of all chains in the first. [N, S].
+
+    Where a short trial shows that chains have different parts to give, as on roads, grids and meshes, the rest of the
+    time goes into short rounds: flip some nodes of the best state, anneal at less than the full temperature, and keep
+    the parts that are better.
+    """
+    if not has_parts(batch):
+        return anneal_until(deadline, problem, batch, start, temperature, generator, heat)
+
+    def parts_pay(states: Tensor) -> bool:
+        order = problem.energy(batch, states).argsort(1)[:, :2]
+        two = states.gather(1, batch.spread(order))
+        before, after = (problem.energy(batch, x)[:, 0].sum() for x in (two, best_parts(problem, batch, two)))
+        answers.append(bool(before - after > LEAST_GAIN * after.abs()))
+        return answers[-1]
+
+    answers: list[bool] = []
+    left_s = deadline.remaining_s
+    _round(problem, batch, start(), Schedule(1, temperature), generator, heat)
+    deadline = Deadline.after(left_s)  # compiling, which that round may have begun with, is no search
+    states = anneal_until(deadline, problem, batch, start, temperature, generator, heat, parts_pay)
+    if answers and not answers[-1]:
+        return states
+    merged = best_parts(problem, batch, states)
+    best, rounds, round_s = merged[:, :1], 0, 0.0
+    while deadline.remaining_s > max(round_s, (1 - SHARE_OF_TIME) * left_s):
+        clock = Deadline.after(None)
+        flips = torch.rand(states.shape, generator=generator, device=batch.device) < FLIPPED
+        noised = torch.where(flips, 1 - best, best)
+        annealed = _round(problem, batch, noised, Schedule(PART_SWEEPS, PART_HEAT * temperature), generator, None)
+        for column in range(annealed.shape[1]):
+            best = better_parts(problem, batch, best, annealed[:, column : column + 1])
+        finish(batch.device)
+        rounds, round_s = rounds + 1, clock.elapsed_s
+        report("searching parts, rounds", rounds, best=partial(best_objective, problem, batch, best))
+    return torch.cat([best, merged[:, 1:]], dim=1)
 
 
 def _round(

@@ -96,10 +96,12 @@ def best_of_rounds(
     run: Callable[[int], Tensor],
     first_length: int,
     max_length: int,
+    is_enough: Callable[[Tensor], bool] = lambda best: False,
 ) -> Tensor:
     """The best states of the rounds that fit into the time, each as long as what is left of it allows. [N, S].
 
     `run(length)` returns the states of a round [N, S]. The first ones, of `first_length` and more, tell how fast it is.
+    `is_enough` is asked after a longer one that tells it well, and ends them early.
     """
     left_s = deadline.remaining_s
     best = run(1)
@@ -115,6 +117,8 @@ def best_of_rounds(
         report("searching, steps", taken, best=partial(best_objective, problem, batch, best))
         seconds = time.perf_counter() - started
         share = SHARE_OF_TIME if seconds >= SHARE_THAT_TELLS * left_s else SHARE_FOR_TRIALS
+        if share == SHARE_OF_TIME and length > first_length and is_enough(best):
+            break
         speed = steps_per_s(known, (length, seconds))
         known = (length, seconds)
         length = min(max_length, int(share * deadline.remaining_s * speed))

@@ -19,10 +19,9 @@ from diffuco.graphs.by_size import in_order, rows_per_batch
 from diffuco.graphs.graph import Graph
 from diffuco.inference.answers import SampleOptions, draw_solutions
 from diffuco.inference.refinement import schedule_for, schedule_for_samples
-from diffuco.inference.rounds import best_parts
 from diffuco.inference.sampler import OnStep
 from diffuco.inference.solver import Model, Solver, shared_solver
-from diffuco.methods.anneal import NUM_CHAINS, anneal_once, anneal_until, annealed_on, num_chains
+from diffuco.methods.anneal import NUM_CHAINS, anneal_once, anneal_parts, annealed_on, num_chains
 from diffuco.methods.annealer import Annealer
 from diffuco.methods.base import Deadline, Method, Settings
 from diffuco.model.checkpoint import Checkpoint
@@ -174,8 +173,7 @@ class AnnealedSamples(Annealer):
             schedule, heat = schedule_for(problem, batch.largest), heats(problem, batch, samples.shape[1])
         if deadline.limit_s is None:
             return anneal_once(problem, batch, samples, schedule, generator, heat)
-        annealed = anneal_until(deadline, problem, batch, lambda: samples, schedule.temperature, generator, heat)
-        return best_parts(problem, batch, annealed)
+        return anneal_parts(deadline, problem, batch, lambda: samples, schedule.temperature, generator, heat)
 
     def draw(
         self, problem: Problem, batch: Batch, deadline: Deadline, seeds: np.random.Generator, first: Pass | None = None
