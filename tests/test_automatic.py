@@ -4,6 +4,7 @@ import itertools
 import json
 from dataclasses import replace
 
+import networkx as nx
 import numpy as np
 import pytest
 import torch
@@ -13,7 +14,7 @@ import oracle
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.families import tree_graph
 from diffuco.graphs.formats import write_graph
-from diffuco.graphs.generate import er_graph
+from diffuco.graphs.generate import ba_graph, er_graph
 from diffuco.graphs.graph import Graph
 from diffuco.methods import auto as automatic
 from diffuco.methods import get_method
@@ -105,6 +106,22 @@ def test_large_sparse_graphs_are_proven_where_presolve_solves_them(problem):
     other = {"mis": "mvc", "mvc": "mis"}.get(problem)
     if other:
         assert diffuco.solve(tree, other, device="cpu").objective == 3000 - solution.objective
+
+
+def test_large_graphs_without_loose_ends_are_not_given_to_a_solver():
+    rng = np.random.default_rng(0)
+    full, loose = er_graph(20_000, 8 / 20_000, rng), er_graph(20_000, 4 / 20_000, rng)
+    grid = Graph.from_edges(list(nx.convert_node_labels_to_integers(nx.grid_2d_graph(100, 110)).edges))
+    hubs = ba_graph(20_000, 4, rng)
+    leaves = Graph.from_edges([*hubs.edges.tolist(), *((node, 20_000 + node) for node in range(4000))])
+    assert [automatic.is_sparse(graph) for graph in (full, hubs, loose, grid, leaves)] == [
+        False,
+        False,
+        True,
+        True,
+        True,
+    ]
+    assert automatic.is_sparse(er_graph(5000, 8 / 5000, rng))
 
 
 def test_dominating_sets_of_dense_communities_are_proven():

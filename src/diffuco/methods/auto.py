@@ -44,6 +44,9 @@ SPARSE_NODES_PER_S = 2000
 """Nodes that each of those seconds is for."""
 SPARSE_DEGREE = 32
 """Mean degree up to which a graph is sparse."""
+LOOSE_DEGREE = 5
+LOOSE_SHARE = 0.1
+"""Of the nodes of a large graph with this mean degree or more: the least that must have at most two neighbours."""
 DENSE_EDGES = 100_000
 """The most edges of other graphs whose dominating sets are tried. CP-SAT proves those of social networks at once."""
 MODEL_PROBLEMS = (MaximumCut, MinimumDominatingSet)
@@ -296,8 +299,14 @@ def is_worth_a_try(problem: Problem, graph: Graph) -> bool:
 
 
 def is_sparse(graph: Graph) -> bool:
-    """Whether presolve of an exact solver may leave little of a graph."""
-    return 2 * graph.num_edges <= SPARSE_DEGREE * graph.num_nodes
+    """Whether presolve of an exact solver may leave little of a graph.
+
+    It begins at nodes with few neighbours. On a large graph that has hardly any, it takes time and finds nothing.
+    """
+    degree = 2 * graph.num_edges / max(1, graph.num_nodes)
+    if graph.num_nodes >= LARGE_NODES and degree >= LOOSE_DEGREE:
+        return degree <= SPARSE_DEGREE and float((graph.degrees <= 2).mean()) >= LOOSE_SHARE
+    return degree <= SPARSE_DEGREE
 
 
 def is_small(problem: Problem, graph: Graph) -> bool:
