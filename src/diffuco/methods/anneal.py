@@ -31,7 +31,7 @@ from 1,000 nodes on, on a GPU where more chains would make a sweep slower (docs/
 FIRST_SWEEPS = 20
 """Of the round from which the speed is known."""
 LEAST_GAIN = 1e-4
-"""Of the energy: what merging must gain after a trial, so that parts are searched."""
+"""Of the energy: what merging the first chains must gain, so that parts are searched."""
 FLIPPED = 0.1
 """Share of the nodes that a round of parts flips."""
 PART_SWEEPS = 100
@@ -128,26 +128,28 @@ def anneal_parts(
 ) -> Tensor:
     """The same, and on a large graph the best parts of all chains in the first. [N, S].
 
-    Where a short trial shows that chains have different parts to give, as on roads, grids and meshes, the rest of the
-    time goes into short rounds: flip some nodes of the best state, anneal at less than the full temperature, and keep
-    the parts that are better.
+    Where the first short chains have different parts to give, as on roads, grids and meshes, most of the time goes into
+    short rounds: flip some nodes of the best state, anneal at less than the full temperature, and keep the parts that
+    are better.
     """
     if not has_parts(batch):
         return anneal_until(deadline, problem, batch, start, temperature, generator, heat)
 
     def parts_pay(states: Tensor) -> bool:
+        if answers:
+            return answers[0]
         order = problem.energy(batch, states).argsort(1)[:, :2]
         two = states.gather(1, batch.spread(order))
         before, after = (problem.energy(batch, x)[:, 0].sum() for x in (two, best_parts(problem, batch, two)))
         answers.append(bool(before - after > LEAST_GAIN * after.abs()))
-        return answers[-1]
+        return answers[0]
 
     answers: list[bool] = []
     left_s = deadline.remaining_s
     _round(problem, batch, start(), Schedule(1, temperature), generator, heat)
     deadline = Deadline.after(left_s)  # compiling, which that round may have begun with, is no search
     states = anneal_until(deadline, problem, batch, start, temperature, generator, heat, parts_pay)
-    if answers and not answers[-1]:
+    if not parts_pay(states):
         return states
     merged = best_parts(problem, batch, states)
     best, rounds, round_s = merged[:, :1], 0, 0.0

@@ -101,7 +101,7 @@ def best_of_rounds(
     """The best states of the rounds that fit into the time, each as long as what is left of it allows. [N, S].
 
     `run(length)` returns the states of a round [N, S]. The first ones, of `first_length` and more, tell how fast it is.
-    `is_enough` is asked after a longer one that tells it well, and ends them early.
+    `is_enough` is asked after each, and ends them as soon as the speed is known well.
     """
     left_s = deadline.remaining_s
     best = run(1)
@@ -117,7 +117,7 @@ def best_of_rounds(
         report("searching, steps", taken, best=partial(best_objective, problem, batch, best))
         seconds = time.perf_counter() - started
         share = SHARE_OF_TIME if seconds >= SHARE_THAT_TELLS * left_s else SHARE_FOR_TRIALS
-        if share == SHARE_OF_TIME and length > first_length and is_enough(best):
+        if is_enough(best) and share == SHARE_OF_TIME and length > first_length:
             break
         speed = steps_per_s(known, (length, seconds))
         known = (length, seconds)
