@@ -1,0 +1,74 @@
+"""Annealing of large graphs part by part: where it is done, and that it gains."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+from diffuco.graphs.batch import SparseBatch
+from diffuco.graphs.families import geometric_graph
+from diffuco.graphs.generate import er_graph
+from diffuco.graphs.graph import Graph
+from diffuco.inference.rounds import best_parts, has_parts
+from diffuco.methods import anneal as annealing
+from diffuco.methods.base import Deadline
+from diffuco.problems import get_problem
+
+PROBLEMS = ["mis", "max-cut", "mds"]
+
+
+def annealed(problem, graph, limit_s, monkeypatch):
+    """The energy that annealing ends with, and those of the rounds of parts on the way."""
+    batch, generator = SparseBatch.from_graphs([graph]), torch.Generator().manual_seed(0)
+    energies, plain = [], annealing._round
+
+    def spy(problem, batch, start, schedule, *rest):
+        states = plain(problem, batch, start, schedule, *rest)
+        if schedule.num_sweeps == annealing.PART_SWEEPS and schedule.temperature < problem.annealing.temperature:
+            energies.append(float(problem.energy(batch, states).min()))
+        return states
+
+    monkeypatch.setattr(annealing, "_round", spy)
+    start = partial(annealing.flip_coins, batch, 2, generator)
+    temperature = problem.annealing.temperature
+    states = annealing.anneal_parts(Deadline.after(limit_s), problem, batch, start, temperature, generator)
+    return float(problem.energy(batch, states)[0, 0]), float(problem.energy(batch, states).min()), energies
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_parts_of_a_graph_with_short_cycles_are_searched(name, monkeypatch):
+    monkeypatch.setattr(annealing, "LEAST_GAIN", -1.0)  # whether a trial of so short a time gains depends on the clock
+    graph = geometric_graph(4000, 8.0, np.random.default_rng(0))
+    first, best, rounds = annealed(get_problem(name), graph, 1.5, monkeypatch)
+    assert len(rounds) > 2
+    assert first == best <= min(rounds)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_others_are_annealed_as_a_whole(name, monkeypatch):
+    graph = er_graph(4000, 8 / 4000, np.random.default_rng(0))
+    _, _, rounds = annealed(get_problem(name), graph, 1.0, monkeypatch)
+    assert not rounds
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_short_chains_have_parts_to_give_where_cycles_are_short(name):
+    problem, schedule = get_problem(name), annealing.Schedule(50, get_problem(name).annealing.temperature)
+    gains = []
+    for graph in (
+        geometric_graph(4000, 8.0, np.random.default_rng(0)),
+        er_graph(4000, 0.002, np.random.default_rng(0)),
+    ):
+        batch = SparseBatch.from_graphs([graph])
+        states = annealing.flip_coins(batch, 2, torch.Generator().manual_seed(0))
+        states = annealing.anneal(problem, batch, states, schedule, seed=0)
+        before, after = (problem.energy(batch, x).min() for x in (states, best_parts(problem, batch, states)))
+        gains.append(float((before - after) / after.abs()))
+    assert gains[0] > 3 * annealing.LEAST_GAIN
+    assert gains[1] < annealing.LEAST_GAIN
+
+
+def test_small_graphs_have_no_parts():
+    few, many = (SparseBatch.from_graphs([Graph.from_edges([(0, 1)], count)]) for count in (1999, 2000))
+    assert (has_parts(few), has_parts(many)) == (False, True)
