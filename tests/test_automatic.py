@@ -116,14 +116,17 @@ def test_large_graphs_without_loose_ends_are_not_given_to_a_solver():
     grid = Graph.from_edges(list(nx.convert_node_labels_to_integers(nx.grid_2d_graph(100, 110)).edges))
     hubs = ba_graph(20_000, 4, rng)
     leaves = Graph.from_edges([*hubs.edges.tolist(), *((node, 20_000 + node) for node in range(4000))])
-    assert [automatic.is_sparse(graph) for graph in (full, hubs, loose, grid, leaves)] == [
+    assert [automatic.can_shrink(graph) for graph in (full, hubs, loose, grid, leaves)] == [
         False,
         False,
         True,
         True,
         True,
     ]
-    assert automatic.is_sparse(er_graph(5000, 8 / 5000, rng))
+    assert automatic.can_shrink(er_graph(5000, 8 / 5000, rng))
+    for problem in ("mis", "mds"):
+        assert not automatic.is_worth_a_try(get_problem(problem), full)
+        assert automatic.is_worth_a_try(get_problem(problem), loose)
 
 
 def test_dominating_sets_of_dense_communities_are_proven():

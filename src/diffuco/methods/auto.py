@@ -292,21 +292,22 @@ def is_worth_a_try(problem: Problem, graph: Graph) -> bool:
     if isinstance(problem, MaximumClique):
         is_worth = counts_cliques(problem, graph)
     elif isinstance(problem, MinimumDominatingSet):
-        is_worth = is_sparse(graph) or graph.num_edges <= DENSE_EDGES
+        is_worth = can_shrink(graph) if is_sparse(graph) else graph.num_edges <= DENSE_EDGES
     else:
-        is_worth = is_sparse(graph)
+        is_worth = is_sparse(graph) and can_shrink(graph)
     return is_worth and graph.num_edges <= problem.proof_edges
 
 
 def is_sparse(graph: Graph) -> bool:
-    """Whether presolve of an exact solver may leave little of a graph.
+    """Whether presolve of an exact solver may leave little of a graph."""
+    return 2 * graph.num_edges <= SPARSE_DEGREE * graph.num_nodes
 
-    It begins at nodes with few neighbours. On a large graph that has hardly any, it takes time and finds nothing.
-    """
-    degree = 2 * graph.num_edges / max(1, graph.num_nodes)
-    if graph.num_nodes >= LARGE_NODES and degree >= LOOSE_DEGREE:
-        return degree <= SPARSE_DEGREE and float((graph.degrees <= 2).mean()) >= LOOSE_SHARE
-    return degree <= SPARSE_DEGREE
+
+def can_shrink(graph: Graph) -> bool:
+    """Whether presolve can begin: at nodes with few neighbours, of which some large sparse graphs have hardly any."""
+    if graph.num_nodes < LARGE_NODES or 2 * graph.num_edges < LOOSE_DEGREE * graph.num_nodes:
+        return True
+    return float((graph.degrees <= 2).mean()) >= LOOSE_SHARE
 
 
 def is_small(problem: Problem, graph: Graph) -> bool:
