@@ -107,7 +107,7 @@ def measure(model: Network, graphs: list[Graph], engine: str, arguments: argpars
     torch.compiler.reset()
     gc.collect()
     device = next(model.parameters()).device
-    sampler = Sampler(accelerate(model, FlatParameters(model), engine), model.config.num_steps, device)
+    sampler = Sampler(accelerate(model, FlatParameters(model), engine, is_trained=True), model.config.num_steps, device)
     positions = batches_by_size(graphs, arguments.samples, rows_per_batch(device))
     groups = [[graphs[position] for position in group] for group in positions]
     options = (arguments.samples, arguments.step_factor)

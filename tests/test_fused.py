@@ -1,5 +1,6 @@
 """The fused engine against the network it computes: compiled where there is a GPU, interpreted elsewhere."""
 
+import gc
 import weakref
 from dataclasses import replace
 
@@ -32,7 +33,8 @@ from kernels import DEVICE, INTERPRETED, compile_in_a_process, importing_kernels
 
 with importing_kernels():
     from diffuco.model.engine.fused import FusedGnn
-    from diffuco.ops import triton_gnn
+    from diffuco.model.engine.replayed import ReplayedGnn
+    from diffuco.ops import triton_gnn, triton_neighbor_sum
 
 pytestmark = [] if INTERPRETED else [pytest.mark.gpu]
 
@@ -156,16 +158,22 @@ def test_sampling_without_gradients_gives_the_same_logits():
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("scaled", [False, True])
-def test_sparse_sum_is_the_reference_sum(weighted, scaled):
+def test_sparse_sum_is_the_reference_sum(weighted, scaled, monkeypatch):
     batch = SparseBatch.from_graphs(graphs(weighted=True), DEVICE)
     lists = batch.wide_lists if weighted else batch.wide_lists._replace(weights=None)
     values = torch.randn(batch.num_rows, 3, 16, device=DEVICE)
     scale = torch.rand(batch.num_rows, device=DEVICE) if scaled else None
     expected = reference.csr_neighbor_sum(values.flatten(1), batch.indptr, batch.indices, lists.weights)
     expected = expected.view(values.shape) * (1 if scale is None else scale[:, None, None])
-    got = torch.empty_like(values)
+    got, ordered = torch.empty_like(values), torch.empty_like(values)
     triton_gnn.neighbor_sum(lists, values, got, scale)
-    assert torch.allclose(got, expected, atol=1e-4)
+    monkeypatch.setattr(triton_neighbor_sum, "HUB_DEGREE", 5)
+    monkeypatch.setattr(triton_neighbor_sum, "NARROW", triton_neighbor_sum.Shape(1024, num_warps=2))
+    rows = triton_neighbor_sum.OrderedRows.of(lists)
+    assert 0 < rows.num_hubs < batch.num_rows
+    triton_neighbor_sum.ordered_neighbor_sum(rows, lists.weights, values, ordered, scale)
+    for each in (got, ordered):
+        assert torch.allclose(each, expected, atol=1e-4)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -219,20 +227,21 @@ COMPILE = """
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from diffuco.ops import triton_gnn_backward, triton_gnn_forward
+from diffuco.ops import triton_gnn_backward, triton_gnn_forward, triton_neighbor_sum
 
 half = {"h", "h_next", "summed", "messages", "d_h", "d_messages", "d_sum", "d_first", "d_normal", "d_values"}
 half |= {"first_kept"}
-whole = {"starts", "sizes", "extents", "step", "graph_ids", "pointers"}
+whole = {"starts", "sizes", "extents", "step", "graph_ids", "pointers", "order", "indptr"}
 constants = {"num_inputs": 14, "R": 5, "WEIGHTED": False, "K": 16, "F": 64, "ROWS": 64, "HAS_NEXT": True, "KEEP": True}
+constants |= {"has_weights": True, "has_scale": True, "tile_rows": 8, "tile_neighbors": 4, "tile_columns": 64}
 constants |= {"HAS_WEIGHTS": True, "HAS_SCALE": True, "NEIGHBORS": 8, "COLUMNS": 512}
 kernels = {
     name: kernel
-    for module in (triton_gnn_forward, triton_gnn_backward)
+    for module in (triton_gnn_forward, triton_gnn_backward, triton_neighbor_sum)
     for name, kernel in vars(module).items()
     if name.endswith("_kernel")
 }
-assert len(kernels) == 10
+assert len(kernels) == 11
 for name, kernel in kernels.items():
     signature = {}
     for argument in kernel.arg_names:
@@ -306,6 +315,23 @@ def test_recorded_samples_are_those_that_ran_as_written(monkeypatch):
         assert torch.equal(draws[0].logits[batch.mask], draws[1].logits[batch.mask])
     assert recorded.calls.recordings
     assert not written.calls.recordings
+
+
+@pytest.mark.gpu
+def test_replayed_calls_on_neighbor_lists_are_those_that_ran_as_written():
+    model = network()
+    fused = FusedGnn(model, FlatParameters(model), is_trained=True)
+    replayed, written = (Sampler(each, 3, torch.device(DEVICE)) for each in (ReplayedGnn(fused), fused))
+    for some in (graphs(), graphs()[:1]):
+        batch = SparseBatch.from_graphs(some, DEVICE)
+        for num_samples, seed in ((4, 0), (2, 1), (4, 2), (2, 1)):
+            draws = [sampler.draw(batch, num_samples, 2, seed=seed) for sampler in (replayed, written)]
+            assert torch.equal(draws[0].states, draws[1].states)
+            assert torch.equal(draws[0].logits, draws[1].logits)
+        assert set(replayed.denoiser._calls[batch].recordings) == {2, 4}
+        del batch
+        gc.collect()
+    assert not len(replayed.denoiser._calls)
 
 
 @pytest.mark.gpu

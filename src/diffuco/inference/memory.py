@@ -94,7 +94,11 @@ def free_bytes(device: torch.device) -> int:
 
 def fits(need: Requirement, device: torch.device) -> bool:
     """Whether there is memory for a graph."""
-    return not need.is_large or need.num_bytes <= USABLE_SHARE * free_bytes(device)
+    if not need.is_large:
+        return True
+    if device.type == "cuda" and need.num_bytes > USABLE_SHARE * free_bytes(device):
+        torch.cuda.empty_cache()  # what earlier graphs left behind
+    return need.num_bytes <= USABLE_SHARE * free_bytes(device)
 
 
 def check_fits(graph: Graph, need: Requirement, device: torch.device) -> None:

@@ -71,7 +71,7 @@ class Solver:
         self.checkpoint = model
         network = model.model.to(self.group.device)
         self.engine = sampling_engine(network, self.group.device, in_parts=in_parts)
-        denoiser = accelerate(network, FlatParameters(network), self.engine)
+        denoiser = accelerate(network, FlatParameters(network), self.engine, is_trained=True)
         num_steps, records = network.config.num_steps, network.is_recordable
         rounds: dict[str, Any] = {"noise": noise_of(model), "round_percent": self.problem.round_percent}
         self.sampler: Sampler = (

@@ -19,7 +19,7 @@ from diffuco.graphs.batch import Batch, SparseBatch
 from diffuco.inference.answers import best_objective
 from diffuco.inference.refinement import Schedule, anneal, schedule_for
 from diffuco.inference.rounds import best_parts, better_parts, has_parts
-from diffuco.methods.annealer import SHARE_OF_TIME, Annealer, best_of_rounds
+from diffuco.methods.annealer import SHARE_OF_TIME, Annealer, after_compiling, best_of_rounds
 from diffuco.methods.base import Deadline
 from diffuco.problems import Problem
 
@@ -30,7 +30,7 @@ MAX_ROWS = {"cpu": 2**13, "cuda": 2**20}
 from 1,000 nodes on, on a GPU where more chains would make a sweep slower (docs/log.md)."""
 FIRST_SWEEPS = 20
 """Of the round from which the speed is known."""
-LEAST_GAIN = 1e-4
+LEAST_GAIN = 7e-4
 """Of the energy: what merging the first chains must gain, so that parts are searched."""
 FLIPPED = 0.1
 """Share of the nodes that a round of parts flips."""
@@ -145,9 +145,11 @@ def anneal_parts(
         return answers[0]
 
     answers: list[bool] = []
+    schedule = Schedule(1, temperature)
+    deadline = after_compiling(
+        deadline, problem, batch, lambda: _round(problem, batch, start(), schedule, generator, heat)
+    )
     left_s = deadline.remaining_s
-    _round(problem, batch, start(), Schedule(1, temperature), generator, heat)
-    deadline = Deadline.after(left_s)  # compiling, which that round may have begun with, is no search
     states = anneal_until(deadline, problem, batch, start, temperature, generator, heat, parts_pay)
     if not parts_pay(states):
         return states

@@ -34,6 +34,8 @@ SHARE_THAT_TELLS = 0.03
 """Of the whole time: a round that took less tells too little."""
 MOST_FASTER = 1.3
 """Times the speed of a round that a longer one may be expected to have."""
+_used: set[tuple[object, ...]] = set()
+"""Kinds of batches that were annealed before: their kernels are compiled."""
 
 
 class Annealer(Method):
@@ -103,15 +105,15 @@ def best_of_rounds(
     `run(length)` returns the states of a round [N, S]. The first ones, of `first_length` and more, tell how fast it is.
     `is_enough` is asked after each, and ends them as soon as the speed is known well.
     """
+    deadline = after_compiling(deadline, problem, batch, lambda: run(1))
     left_s = deadline.remaining_s
-    best = run(1)
-    finish(batch.device)
-    deadline = Deadline.after(left_s)  # compiling, which that round may have begun with, is no search
+    best = None
     length, taken = first_length, 0
     known = (0, 0.0)  # a length, and how long it took
     while length > 0:
         started = time.perf_counter()
-        best = better(problem, batch, best, run(length))
+        found = run(length)
+        best = found if best is None else better(problem, batch, best, found)
         finish(batch.device)
         taken += length
         report("searching, steps", taken, best=partial(best_objective, problem, batch, best))
@@ -122,7 +124,21 @@ def best_of_rounds(
         speed = steps_per_s(known, (length, seconds))
         known = (length, seconds)
         length = min(max_length, int(share * deadline.remaining_s * speed))
+    assert best is not None
     return best
+
+
+def after_compiling(deadline: Deadline, problem: Problem, batch: Batch, run: Callable[[], Tensor]) -> Deadline:
+    """The deadline after a first run on a batch of this kind, whose time does not count: most of it is compiling."""
+    size = batch.largest.bit_length()  # decides how many chains there are
+    kind = (problem.name, type(batch), batch.device, size)
+    if kind in _used:
+        return deadline
+    _used.add(kind)
+    left_s = deadline.remaining_s
+    run()
+    finish(batch.device)
+    return Deadline.after(left_s)
 
 
 def steps_per_s(before: tuple[int, float], after: tuple[int, float]) -> float:

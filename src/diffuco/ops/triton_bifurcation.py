@@ -96,7 +96,7 @@ def step_kernel(
     there = is_row[:, None] & (columns < num_agents)[None, :]
     summed = neighbor_sum(
         *(before, indptr, indices, weights, rows, is_row, columns, num_agents),
-        *(tile_rows, tile_neighbors, tile_columns, has_weights, tl.float32),
+        *(tile_rows, tile_neighbors, tile_columns, has_weights, tl.int32, tl.float32),
     )
     field = tl.load(linear + rows, mask=is_row, other=0.0)[:, None] + edge * summed
     graphs = tl.load(graph_of_row + rows, mask=is_row, other=0)

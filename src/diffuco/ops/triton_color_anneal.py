@@ -100,7 +100,7 @@ def flip_kernel(
     there = is_row[:, None] & is_chain[None, :]
     summed = neighbor_sum(
         *(x, indptr, indices, weights, rows, is_row, columns, num_chains),
-        *(tile_rows, tile_neighbors, tile_columns, has_weights, tl.float64),
+        *(tile_rows, tile_neighbors, tile_columns, has_weights, tl.int32, tl.float64),
     )
     field = tl.load(linear + rows, mask=is_row, other=0.0)[:, None] + tl.load(edge) * summed
     at = rows[:, None] * num_chains + columns[None, :]

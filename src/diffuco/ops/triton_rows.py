@@ -93,9 +93,10 @@ def neighbor_sum(
     tile_neighbors: tl.constexpr,
     tile_columns: tl.constexpr,
     has_weights: tl.constexpr,
+    summed_as: tl.constexpr,
     dtype: tl.constexpr,
 ) -> tl.tensor:
-    """The weighted sum of the states x [N, S], which are integers, over the neighbours of some rows."""
+    """The weighted sum of x [N, S] over the neighbours of some rows; without weights, a tile is summed as given."""
     begin = tl.load(indptr + rows, mask=is_row, other=0)
     end = tl.load(indptr + rows + 1, mask=is_row, other=0)
     slots = tl.arange(0, tile_neighbors)
@@ -110,5 +111,5 @@ def neighbor_sum(
             weight = tl.load(weights + at, mask=there, other=0.0).to(dtype)
             total += tl.sum(weight[:, :, None] * states.to(dtype), 1)
         else:
-            total += tl.sum(states.to(tl.int32), 1).to(dtype)
+            total += tl.sum(states.to(summed_as), 1).to(dtype)
     return total

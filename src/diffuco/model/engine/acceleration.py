@@ -20,6 +20,7 @@ from diffuco.ops import triton_works
 
 if TYPE_CHECKING:
     from diffuco.model.engine.fused import FusedGnn
+    from diffuco.model.engine.replayed import ReplayedGnn
 
 ENGINES = ("reference", "compiled", "fused")
 """Engines that also train, in this order: plain float32, torch.compile with bfloat16 products, Triton kernels in
@@ -86,11 +87,12 @@ def sampling_engine(network: Network, device: torch.device, *, in_parts: bool = 
 
 
 def accelerate(
-    network: Network, parameters: FlatParameters, engine: str, *, calls_at_once: int = 1
-) -> "Network | MixedPrecisionDenoiser | FusedGnn | TiledGnn | RowwiseGnn":
+    network: Network, parameters: FlatParameters, engine: str, *, calls_at_once: int = 1, is_trained: bool = False
+) -> "Network | MixedPrecisionDenoiser | FusedGnn | ReplayedGnn | TiledGnn | RowwiseGnn":
     """The network with the given engine; `network` is on its device and `parameters` are its flat parameters.
 
-    `calls_at_once` is the number of calls that will be differentiated together.
+    `calls_at_once` is the number of calls that will be differentiated together. A network that `is_trained` keeps its
+    parameters from now on.
     """
     if engine == "reference":
         return network
@@ -98,8 +100,10 @@ def accelerate(
     if engine == "fused":
         # Imported here: not every platform has Triton, and importing it takes time.
         from diffuco.model.engine.fused import FusedGnn
+        from diffuco.model.engine.replayed import ReplayedGnn
 
-        return FusedGnn(network, parameters, calls_at_once=calls_at_once)
+        fused = FusedGnn(network, parameters, calls_at_once=calls_at_once, is_trained=is_trained)
+        return ReplayedGnn(fused) if is_trained else fused
     if engine == "tiled":
         return TiledGnn(network, parameters)
     if engine == "rowwise":

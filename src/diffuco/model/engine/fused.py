@@ -23,11 +23,18 @@ class FusedGnn:
     """A denoiser with the parameters of a `Gnn`.
 
     Calls made with gradients are differentiated together, so their results must go into the same backward pass. The
-    first call allocates memory for `calls_at_once` of them.
+    first call allocates memory for `calls_at_once` of them. The parameters of a network that `is_trained` are packed
+    once.
     """
 
     def __init__(
-        self, model: Gnn, parameters: FlatParameters, *, calls_at_once: int = 1, dtype: torch.dtype = torch.float16
+        self,
+        model: Gnn,
+        parameters: FlatParameters,
+        *,
+        calls_at_once: int = 1,
+        is_trained: bool = False,
+        dtype: torch.dtype = torch.float16,
     ) -> None:
         self.config = model.config
         self.parameters = parameters
@@ -35,6 +42,7 @@ class FusedGnn:
         self.dtype = dtype
         self.tape: Tape | None = None
         self.layout = Layout(model)
+        self.packed = self.layout.pack(parameters.vector.detach()) if is_trained else None
         self._last: tuple[weakref.ref[Batch], Neighborhood] | None = None
 
     @property
@@ -48,7 +56,7 @@ class FusedGnn:
             return torch.zeros_like(x)
         call = Call(x.contiguous(), step, features.contiguous(), self._neighborhood(batch))
         if not torch.is_grad_enabled():
-            return forward(self, self.layout.pack(self.parameters.vector), call)
+            return forward(self, self.layout.pack(self.parameters.vector) if self.packed is None else self.packed, call)
         if self.tape is None or not self.tape.takes(call):
             self.tape = Tape(self, self.layout.pack(self.parameters.vector), call)
         logits: Tensor = _TapedCall.apply(self.tape.packed, self.tape, call)  # type: ignore[no-untyped-call]

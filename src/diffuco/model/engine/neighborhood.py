@@ -6,13 +6,15 @@ Legend: B graphs, N rows, S samples, F hidden features.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from diffuco.graphs.batch import Batch, DenseBatch
+from diffuco.graphs.batch import Batch, DenseBatch, SparseBatch
 from diffuco.model.gnn import GnnConfig, node_inputs, weight_scale
 from diffuco.ops import triton_gnn as kernels
+from diffuco.ops.triton_neighbor_sum import MOST_COLUMNS, OrderedRows, ordered_neighbor_sum
 
 LARGEST_SUM = 2048
 """Most neighbours summed in float16 without scaling; in trained networks, no sum over 100 neighbours exceeded 225."""
@@ -69,12 +71,20 @@ def neighborhood(batch: Batch, config: GnnConfig, dtype: torch.dtype) -> Neighbo
     if batch.wide_lists is not None:
         lists = batch.wide_lists if weighted else batch.wide_lists._replace(weights=None)
         whole_scale = per_degree / scale
+        ordered = OrderedRows.of(lists) if isinstance(batch, SparseBatch) else None
+
+        def list_sum(values: Tensor, out: Tensor, row_scale: Tensor | None = None) -> None:
+            if ordered is not None and values[0].numel() <= MOST_COLUMNS:
+                ordered_neighbor_sum(ordered, lists.weights, values, out, row_scale)
+            else:
+                kernels.neighbor_sum(lists, values, out, row_scale)
+
         # The sum is scaled before it is rounded, because a hub's sum may be out of float16's range.
         return Neighborhood(
             *(batch.row_starts, batch.sizes, batch.extents, batch.largest, inputs),
-            sum=lambda values, out: kernels.neighbor_sum(lists, values, out, whole_scale),
+            sum=partial(list_sum, row_scale=whole_scale),
             row_scale=torch.ones_like(whole_scale),
-            sum_gradient=lambda values, out: kernels.neighbor_sum(lists, values, out),
+            sum_gradient=list_sum,
             gradient_scale=whole_scale,
         )
     assert isinstance(batch, DenseBatch)
