@@ -13,6 +13,7 @@ from diffuco.inference.answers import unit_batch
 from diffuco.inference.refinement import Schedule
 from diffuco.methods import auto as automatic
 from diffuco.methods.anneal import num_chains
+from diffuco.methods.annealer import decoded
 from diffuco.methods.base import Deadline, Settings
 from diffuco.methods.contest import contest
 from diffuco.methods.highs import Highs
@@ -176,3 +177,13 @@ def test_large_sparse_graphs_get_few_chains(monkeypatch):
     assert num_chains(MDS, batch, Deadline.after(1.0)) == torch.get_num_threads()  # on the CPU
     monkeypatch.setattr(batch, "largest", 10_000_000)
     assert num_chains(get_problem("mis"), batch, Deadline.after(1.0)) == 1
+
+
+def test_of_a_large_graph_only_the_best_states_are_decoded(monkeypatch):
+    monkeypatch.setattr("diffuco.methods.annealer.DECODED_ROWS", 2 * GRAPH.num_nodes)
+    batch = unit_batch(MDS, [GRAPH])
+    best = torch.from_numpy(BEST.chosen).float()
+    states = torch.stack([torch.ones_like(best), best, torch.zeros_like(best)], dim=1)
+    (solution,) = decoded(MDS, [GRAPH], batch, states, Deadline.after(None), found_by="test", seed=0)
+    assert solution.states.shape == (GRAPH.num_nodes, 2)
+    assert solution.objective == BEST.objective

@@ -30,7 +30,7 @@ MAX_ROWS = {"cpu": 2**13, "cuda": 2**20}
 from 1,000 nodes on, on a GPU where more chains would make a sweep slower (docs/log.md)."""
 FIRST_SWEEPS = 20
 """Of the round from which the speed is known."""
-LEAST_GAIN = 7e-4
+LEAST_GAIN = 2e-4
 """Of the energy: what merging the first chains must gain, so that parts are searched."""
 FLIPPED = 0.1
 """Share of the nodes that a round of parts flips."""
@@ -103,7 +103,7 @@ def anneal_until(
     temperature: float,
     generator: torch.Generator,
     heat: Tensor | None = None,
-    is_enough: Callable[[Tensor], bool] = lambda best: False,
+    is_enough: Callable[[Tensor], bool] | None = None,
 ) -> Tensor:
     """The best states of some rounds, each from what `start` returns and as long as the time allows. [N, S].
 

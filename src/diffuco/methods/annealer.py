@@ -26,12 +26,16 @@ from diffuco.solution.result import Solution
 
 ROWS_PER_BATCH = {"cpu": 2**16, "cuda": 2**24}
 """Nodes times states of the graphs that are annealed together: what fits a CPU's cache, what keeps a GPU busy."""
+DECODED_ROWS = 2**20
+"""Nodes of a graph times states that are decoded at the end."""
 SHARE_OF_TIME = 0.9
 """Of what is left, so that a round ends in time."""
 SHARE_FOR_TRIALS = 0.1
 """The same for a round that only tells how fast rounds are."""
 SHARE_THAT_TELLS = 0.03
 """Of the whole time: a round that took less tells too little."""
+SECOND = 3
+"""Times the length of the first round: the length of the second, after which somebody may ask if that is enough."""
 MOST_FASTER = 1.3
 """Times the speed of a round that a longer one may be expected to have."""
 _used: set[tuple[object, ...]] = set()
@@ -81,9 +85,16 @@ class Annealer(Method):
 def decoded(
     problem: Problem, graphs: Sequence[Graph], batch: Batch, annealed: Tensor, clock: Deadline, **told: Any
 ) -> list[Solution]:
-    """Solutions from annealed states [N, S], with each graph's share of the time since the clock started."""
+    """Solutions from annealed states [N, S], with each graph's share of the time since the clock started.
+
+    Of a large graph, only the states of lowest energy are decoded.
+    """
     finish(batch.device)
     sampled_s = clock.elapsed_s
+    most = max(1, DECODED_ROWS // max(1, batch.largest))
+    if annealed.shape[1] > most:
+        lowest = problem.energy(batch, annealed).argsort(1)[:, :most]
+        annealed = annealed.gather(1, batch.spread(lowest))
     states = conditional_expectation(problem, batch, annealed)
     finish(batch.device)
     seconds = {"load": 0.0, "sample": sampled_s, "decode": clock.elapsed_s - sampled_s}
@@ -98,12 +109,13 @@ def best_of_rounds(
     run: Callable[[int], Tensor],
     first_length: int,
     max_length: int,
-    is_enough: Callable[[Tensor], bool] = lambda best: False,
+    is_enough: Callable[[Tensor], bool] | None = None,
 ) -> Tensor:
     """The best states of the rounds that fit into the time, each as long as what is left of it allows. [N, S].
 
     `run(length)` returns the states of a round [N, S]. The first ones, of `first_length` and more, tell how fast it is.
-    `is_enough` is asked after each, and ends them as soon as the speed is known well.
+    `is_enough` is asked after all but the first, and ends them as soon as the speed is known well; the second is short
+    then, too, so that it is asked early.
     """
     deadline = after_compiling(deadline, problem, batch, lambda: run(1))
     left_s = deadline.remaining_s
@@ -119,11 +131,13 @@ def best_of_rounds(
         report("searching, steps", taken, best=partial(best_objective, problem, batch, best))
         seconds = time.perf_counter() - started
         share = SHARE_OF_TIME if seconds >= SHARE_THAT_TELLS * left_s else SHARE_FOR_TRIALS
-        if is_enough(best) and share == SHARE_OF_TIME and length > first_length:
+        is_first = not known[0]
+        if is_enough and not is_first and is_enough(best) and share == SHARE_OF_TIME:
             break
         speed = steps_per_s(known, (length, seconds))
         known = (length, seconds)
-        length = min(max_length, int(share * deadline.remaining_s * speed))
+        most = SECOND * first_length if is_enough and is_first else max_length
+        length = min(most, int(share * deadline.remaining_s * speed))
     assert best is not None
     return best
 
