@@ -1,6 +1,8 @@
 """Draw what methods find on large graphs against time, from records of benchmarks/large_graphs.py, a panel each.
 
-usage: python experiments/draw_large_graphs.py docs/large-graphs.png results/large-*.json --families uniform
+usage: python experiments/draw_large_graphs.py docs/large-graphs.png cuts.json covers.json:uniform,regular
+
+After a colon stand the families that are taken from a record; without one, it is all of them.
 """
 
 import argparse
@@ -18,13 +20,13 @@ def main() -> None:
     """Draw the records named on the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("picture", type=Path)
-    parser.add_argument("records", type=Path, nargs="+")
-    parser.add_argument("--families", nargs="+", help="only these; all by default")
+    parser.add_argument("records", nargs="+", metavar="RECORD[:FAMILY,...]")
     options = parser.parse_args()
     panels: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
-    for record in (json.loads(path.read_text()) for path in options.records):
+    for path, _, families in (argument.partition(":") for argument in options.records):
+        record = json.loads(Path(path).read_text())
         for found in record["measurements"]:
-            if options.families and found["family"] not in options.families:
+            if families and found["family"] not in families.split(","):
                 continue
             graph = f"the family {found['family']}, {found['nodes']:,} nodes"
             panels[found["problem"], graph].append(found | {"hardware": record["hardware"]})

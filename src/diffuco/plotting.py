@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 MAX_DRAWN_NODES = 2000
 MAX_DRAWN_EDGES = 20_000
 MAX_MATRIX_EDGES = 5_000_000
+LINEAR_GAP = 0.1
+"""Percent up to which comparisons are drawn on a linear scale, beyond on a logarithmic one."""
 
 RED, BLUE, GREY, INK = "#d1495b", "#9fb4c7", "#5b6b7a", "#22303c"
 
@@ -180,7 +182,8 @@ def _draw_comparison(figure: "Figure", axes: "Axes", record: dict[str, Any]) -> 
         place: dict[str, Any] = {"xytext": (7, 3), "textcoords": "offset points"}
         labels += [axes.annotate(method, (seconds[-1], gaps[-1]), color=color, fontsize=10, **place)]
     axes.set_xscale("log")
-    axes.set_yscale("symlog", linthresh=0.1)
+    if any(100 * run["gap"] > LINEAR_GAP for run in record["runs"]):
+        axes.set_yscale("symlog", linthresh=LINEAR_GAP)
     if all(run["gap"] >= 0 for run in record["runs"]):  # the best known can be beaten
         axes.set_ylim(bottom=0)
     axes.set_xlabel("seconds per graph", color=INK)
