@@ -13,7 +13,7 @@ from diffuco.graphs.graph import Graph
 from diffuco.inference.refinement import Schedule
 from diffuco.inference.rounds import best_parts, has_parts
 from diffuco.methods import anneal as annealing
-from diffuco.methods.annealer import SECOND
+from diffuco.methods.annealer import GROWTH
 from diffuco.methods.base import Deadline
 from diffuco.problems import get_problem
 
@@ -64,7 +64,7 @@ def test_short_chains_have_parts_to_give_where_cycles_are_short(name):
     ):
         batch = SparseBatch.from_graphs([graph])
         states = annealing.flip_coins(batch, 2, torch.Generator().manual_seed(0))
-        schedule = Schedule(SECOND * annealing.FIRST_SWEEPS, temperature)
+        schedule = Schedule(GROWTH * annealing.FIRST_SWEEPS, temperature)
         states = annealing.anneal(problem, batch, states, schedule, seed=0)
         before, after = (problem.energy(batch, x).min() for x in (states, best_parts(problem, batch, states)))
         gains.append(float((before - after) / after.abs()))

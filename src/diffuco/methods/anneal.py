@@ -136,13 +136,13 @@ def anneal_parts(
         return anneal_until(deadline, problem, batch, start, temperature, generator, heat)
 
     def parts_pay(states: Tensor) -> bool:
-        if answers:
-            return answers[0]
+        if any(answers):
+            return True
         order = problem.energy(batch, states).argsort(1)[:, :2]
         two = states.gather(1, batch.spread(order))
         before, after = (problem.energy(batch, x)[:, 0].sum() for x in (two, best_parts(problem, batch, two)))
         answers.append(bool(before - after > LEAST_GAIN * after.abs()))
-        return answers[0]
+        return answers[-1]
 
     answers: list[bool] = []
     schedule = Schedule(1, temperature)

@@ -34,8 +34,8 @@ SHARE_FOR_TRIALS = 0.1
 """The same for a round that only tells how fast rounds are."""
 SHARE_THAT_TELLS = 0.03
 """Of the whole time: a round that took less tells too little."""
-SECOND = 3
-"""Times the length of the first round: the length of the second, after which somebody may ask if that is enough."""
+GROWTH = 3
+"""Times the length of a trial: the most for the next, if somebody asks after each whether it is enough."""
 MOST_FASTER = 1.3
 """Times the speed of a round that a longer one may be expected to have."""
 _used: set[tuple[object, ...]] = set()
@@ -114,8 +114,8 @@ def best_of_rounds(
     """The best states of the rounds that fit into the time, each as long as what is left of it allows. [N, S].
 
     `run(length)` returns the states of a round [N, S]. The first ones, of `first_length` and more, tell how fast it is.
-    `is_enough` is asked after all but the first, and ends them as soon as the speed is known well; the second is short
-    then, too, so that it is asked early.
+    `is_enough` is asked after all but the first, and ends them as soon as the speed is known well; until then, the
+    length of rounds grows slowly, so that it is asked several times.
     """
     deadline = after_compiling(deadline, problem, batch, lambda: run(1))
     left_s = deadline.remaining_s
@@ -131,12 +131,11 @@ def best_of_rounds(
         report("searching, steps", taken, best=partial(best_objective, problem, batch, best))
         seconds = time.perf_counter() - started
         share = SHARE_OF_TIME if seconds >= SHARE_THAT_TELLS * left_s else SHARE_FOR_TRIALS
-        is_first = not known[0]
-        if is_enough and not is_first and is_enough(best) and share == SHARE_OF_TIME:
+        if is_enough and known[0] and is_enough(best) and share == SHARE_OF_TIME:
             break
         speed = steps_per_s(known, (length, seconds))
         known = (length, seconds)
-        most = SECOND * first_length if is_enough and is_first else max_length
+        most = GROWTH * length if is_enough and share == SHARE_FOR_TRIALS else max_length
         length = min(most, int(share * deadline.remaining_s * speed))
     assert best is not None
     return best
