@@ -237,6 +237,19 @@ def test_a_model_for_an_unknown_problem_is_named(tmp_path):
         diffuco.evaluate([Graph.from_edges([(0, 1)])], model=path)
 
 
+@for_all_networks
+def test_the_complement_of_a_network_chooses_what_it_leaves_out(config):
+    model = network(config).float()
+    graph = Graph.from_edges([(0, 1), (1, 2), (0, 2), (2, 3)], edge_weights=[1, 2, 3, 4], node_weights=[1, 2, 3, 4])
+    batch = SparseBatch.from_graphs([graph])
+    x, features = torch.randint(2, (4, 3)).float(), torch.randn(4, 3, model.num_random_features)
+    with torch.no_grad():
+        logits = model(batch, x, torch.tensor([1, 2, 3]), features)
+        others = model.complemented()(batch, 1 - x, torch.tensor([1, 2, 3]), features)
+    assert_close(others, -logits, rtol=0, atol=1e-6)
+    assert logits.std() > 0.01
+
+
 def test_a_folder_holds_the_same_model(tmp_path, checkpoint):
     loaded = load_checkpoint(checkpoint)
     save_model(loaded, tmp_path / "shared" / "mine")

@@ -18,11 +18,12 @@ from diffuco.graphs.batch import make_batch
 from diffuco.graphs.by_size import ROWS_PER_BATCH, batches_by_size
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.formats import FORMATS, read_graphs, write_graph
+from diffuco.graphs.generate import ba_graph
 from diffuco.graphs.graph import Graph
 from diffuco.inference.answers import best_solutions
 from diffuco.inference.solver import Solver
 from diffuco.model import Checkpoint, Gnn, GnnConfig
-from diffuco.pretrained import Choice
+from diffuco.pretrained import Choice, full_models
 from diffuco.problems import all_problems, get_problem, without_ignored_weights
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -190,6 +191,25 @@ def test_options_that_make_no_sense_are_refused(options, complaint):
 def test_a_model_of_another_problem_is_refused():
     with pytest.raises(InputError, match="trained for mds, not mis"):
         Solver("mis", untrained("mds"))
+
+
+def test_models_for_independent_sets_serve_vertex_covers():
+    (graph,) = get_dataset("rb-tiny").graphs("test", 1)
+    options = {"model": "mis-rb-small", "samples": 64, "refine": 0, "device": "cpu"}
+    independent, cover = diffuco.solve(graph, "mis", **options), diffuco.solve(graph, "mvc", **options)
+    assert (cover.found_by, cover.feasible) == ("mis-rb-small", True)
+    assert cover.objective == graph.num_nodes - independent.objective
+    # Each node is as often in a cover as it is outside of an independent set.
+    assert np.abs(cover.states.mean(1) - (1 - independent.states.mean(1))).max() < 0.4
+    assert abs(np.mean(cover.objectives) - (graph.num_nodes - np.mean(independent.objectives))) < 0.5
+    with pytest.raises(InputError, match="was trained for mvc, not mis"):
+        diffuco.solve(graph, "mis", model="mvc-rb-200")
+
+
+def test_large_vertex_covers_have_the_models_of_independent_sets():
+    graph = ba_graph(500, 4, np.random.default_rng(0))
+    assert full_models("mvc", graph) == full_models("mis", graph) != []
+    assert full_models("mvc", graph)[0] == "mis-sparse-12"
 
 
 def test_unknown_models_and_devices_are_refused():

@@ -133,11 +133,12 @@ def _target(model: "Checkpoint | None", method: str | None, problem: str | None)
         if problem is None:
             raise InputError("--method needs --problem; only a model knows its own")
         return problem
-    if problem not in (None, model.problem):
-        raise InputError(f"model '{model.name}' was trained for {model.problem}, not {problem}; choose another model")
+    from diffuco.inference.solver import fitted
     from diffuco.pretrained import problem_of
+    from diffuco.problems import get_problem
 
-    return problem_of(model).name
+    known = problem_of(model) if problem is None else get_problem(problem)
+    return fitted(model, known).problem
 
 
 def _references(reference: ReferenceName, problem: str, graphs: list["Graph"]) -> list["Reference"] | None:

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ from diffuco.inference.streaming import StreamedStep, stream_steps
 from diffuco.model.checkpoint import Checkpoint
 from diffuco.model.engine.acceleration import accelerate, sampling_engine
 from diffuco.model.engine.parameters import FlatParameters
+from diffuco.model.gnn import Gnn
 from diffuco.pretrained import default_model, load_model
 from diffuco.problems import Problem, check_weights, get_problem, graph_for, weight_unit
 from diffuco.solution.result import Solution
@@ -64,11 +66,7 @@ class Solver:
         self.device = torch.device("cpu") if in_parts else self.group.device
         if not isinstance(model, Checkpoint):
             model = load_model(default_model(self.problem) if model is None else model, self.group.device)
-        if model.problem != self.problem.name:
-            raise InputError(
-                f"model '{model.name}' was trained for {model.problem}, not {self.problem}; choose another model"
-            )
-        self.checkpoint = model
+        self.checkpoint = model = fitted(model, self.problem)
         network = model.model.to(self.group.device)
         self.engine = sampling_engine(network, self.group.device, in_parts=in_parts)
         denoiser = accelerate(network, FlatParameters(network), self.engine, is_trained=True)
@@ -189,6 +187,19 @@ class Solver:
         """The memory that solving a graph will take, and how its samples are split to keep it low."""
         num_hidden = getattr(self.checkpoint.model.config, "num_hidden", TYPICAL_HIDDEN)
         return requirement(graph, samples, num_hidden, self.engine, split=split, num_parts=self.group.size)
+
+
+def fitted(model: Checkpoint, problem: Problem) -> Checkpoint:
+    """The model for the problem; one for the problem's complement chooses what it would leave out.
+
+    >>> fitted(load_model("mis-rb-small"), get_problem("mvc")).problem
+    'mvc'
+    """
+    if model.problem == problem.name:
+        return model
+    if model.problem == problem.complement and isinstance(model.model, Gnn):
+        return replace(model, model=model.model.complemented().eval(), problem=problem.name)
+    raise InputError(f"model '{model.name}' was trained for {model.problem}, not {problem}; choose another model")
 
 
 def noise_of(model: Checkpoint) -> CategoricalNoise | None:

@@ -90,7 +90,17 @@ def is_known(model: str | Path) -> bool:
 
 def has_model(problem: Problem) -> bool:
     """Whether a model for this problem is known by name."""
-    return any(card["problem"] == problem.name for card in list_models())
+    return any(serves(card, problem) for card in list_models())
+
+
+def serves(card: dict[str, Any], problem: Problem) -> bool:
+    """Whether a model solves a problem: it was trained for it, or for its complement.
+
+    >>> cards = {card["name"]: card for card in list_models()}
+    >>> [serves(cards["mis-rb-small"], get_problem(name)) for name in ("mis", "mvc", "mds")]
+    [True, True, False]
+    """
+    return card["problem"] in (problem.name, problem.complement)
 
 
 def load_model(
@@ -212,7 +222,7 @@ def full_models(problem: str | Problem, graph: Graph) -> list[str]:
     suited = [
         card
         for card in cards
-        if card["problem"] == str(problem)
+        if serves(card, get_problem(problem))
         and not card["baseline"]
         and card["name"] not in surpassed
         and _suits_degree(card, degree, LIKE_FACTOR)
@@ -242,7 +252,7 @@ def _cards(
     cards = [
         card
         for card in (list_models() if known is None else known)
-        if card["problem"] == str(problem)
+        if (serves(card, get_problem(problem)) if baseline is None else card["problem"] == str(problem))
         and card.get("baseline") == baseline
         and not (card.get("faster") and not baseline)
     ]

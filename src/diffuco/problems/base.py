@@ -108,6 +108,8 @@ class Problem(ABC):
     """Whether the energy is twice as large if all weights it uses are; searches then work in units of the largest."""
     sides_are_alike: ClassVar[bool] = False
     """Whether choosing all other nodes instead is the same solution."""
+    complement: ClassVar[str | None] = None
+    """Name of the problem whose solutions leave out what those of this one choose; its models serve this one, too."""
     annealing: ClassVar[Annealing] = Annealing()
     round_percent: ClassVar[int] = 60
     """Of the diffusion steps: how far a round goes back (docs/log.md)."""

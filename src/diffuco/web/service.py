@@ -25,7 +25,7 @@ from diffuco.inference.memory import TYPICAL_HIDDEN, requirement
 from diffuco.methods import ModelMethod, check_method, get_method
 from diffuco.methods.exact import ExactMethod
 from diffuco.model.checkpoint import Checkpoint
-from diffuco.pretrained import choose_model, list_models, load_model, problem_of
+from diffuco.pretrained import choose_model, list_models, load_model, problem_of, serves
 from diffuco.pretrained.cards import measured, trained_on, when_to_choose
 from diffuco.problems import all_problems, check_node_weights, get_problem, weights_note, without_ignored_weights
 from diffuco.solution.result import Solution, as_count
@@ -205,9 +205,10 @@ class Service:
             return own
         if request.model not in self.cards:
             raise RefusalError(422, "there is no such model; GET /api/models lists them")
-        problem = self.cards[request.model]["problem"]
-        if problem != request.problem:
-            raise RefusalError(422, f"model '{request.model}' was trained for {problem}, not {request.problem}")
+        card = self.cards[request.model]
+        if not serves(card, get_problem(request.problem)):
+            text = f"model '{request.model}' was trained for {card['problem']}, not {request.problem}"
+            raise RefusalError(422, text)
         return request.model
 
     def _make_graph(self, source: messages.GraphSource) -> Graph:
