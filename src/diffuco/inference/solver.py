@@ -198,8 +198,18 @@ def fitted(model: Checkpoint, problem: Problem) -> Checkpoint:
     if model.problem == problem.name:
         return model
     if model.problem == problem.complement and isinstance(model.model, Gnn):
-        return replace(model, model=model.model.complemented().eval(), problem=problem.name)
+        return replace(model, model=complement(model.model), problem=problem.name)
     raise InputError(f"model '{model.name}' was trained for {model.problem}, not {problem}; choose another model")
+
+
+def complement(network: Gnn) -> Gnn:
+    """The network that chooses what this one leaves out: its logits of 1 - X are those of X, negated."""
+    other, parameters = Gnn(network.config), network.state_dict()
+    encoder = parameters["encode_node.weight"].clone()
+    encoder[:, 0] *= -1  # the column of the state, which is -1 or 1
+    last = {name: -parameters[name] for name in ("head.6.weight", "head.6.bias")}
+    other.load_state_dict(parameters | last | {"encode_node.weight": encoder})
+    return other.eval()
 
 
 def noise_of(model: Checkpoint) -> CategoricalNoise | None:

@@ -131,11 +131,12 @@ def best_of_rounds(
         report("searching, steps", taken, best=partial(best_objective, problem, batch, best))
         seconds = time.perf_counter() - started
         share = SHARE_OF_TIME if seconds >= SHARE_THAT_TELLS * left_s else SHARE_FOR_TRIALS
-        if is_enough and known[0] and is_enough(best) and share == SHARE_OF_TIME:
+        is_first = not known[0]
+        if is_enough and not is_first and is_enough(best) and share == SHARE_OF_TIME:
             break
         speed = steps_per_s(known, (length, seconds))
         known = (length, seconds)
-        most = GROWTH * length if is_enough and share == SHARE_FOR_TRIALS else max_length
+        most = GROWTH * length if is_enough and (is_first or share == SHARE_FOR_TRIALS) else max_length
         length = min(most, int(share * deadline.remaining_s * speed))
     assert best is not None
     return best

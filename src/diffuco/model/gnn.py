@@ -77,15 +77,6 @@ class Gnn(Network):
         longer.load_state_dict(parameters | {"encode_step.weight": steps})
         return longer
 
-    def complemented(self) -> "Gnn":
-        """The network that chooses what this one leaves out: its logits of 1 - X are those of X, negated."""
-        other, parameters = Gnn(self.config), self.state_dict()
-        encoder = parameters["encode_node.weight"].clone()
-        encoder[:, 0] *= -1  # the column of the state, which is -1 or 1
-        last = {name: -parameters[name] for name in ("head.6.weight", "head.6.bias")}
-        other.load_state_dict(parameters | last | {"encode_node.weight": encoder})
-        return other
-
     def forward(self, batch: Batch, x: Tensor, step: Tensor, features: Tensor) -> Tensor:
         """Logits of X_{t-1}: states [N, S], steps t in 1..T [S], random features [N, S, R] -> [N, S]."""
         scale = weight_scale(batch) if self.config.weighted else None
