@@ -128,23 +128,24 @@ def anneal_parts(
 ) -> Tensor:
     """The same, and on a large graph the best parts of all chains in the first. [N, S].
 
-    Where the first short chains have different parts to give, as on roads, grids and meshes, most of the time goes into
+    Where short chains have different parts to give, as on roads, grids and meshes, most of the time goes into
     short rounds: flip some nodes of the best state, anneal at less than the full temperature, and keep the parts that
     are better.
     """
     if not has_parts(batch):
         return anneal_until(deadline, problem, batch, start, temperature, generator, heat)
 
-    def parts_pay(states: Tensor) -> bool:
-        if any(answers):
-            return True
-        order = problem.energy(batch, states).argsort(1)[:, :2]
-        two = states.gather(1, batch.spread(order))
-        before, after = (problem.energy(batch, x)[:, 0].sum() for x in (two, best_parts(problem, batch, two)))
-        answers.append(bool(before - after > LEAST_GAIN * after.abs()))
-        return answers[-1]
+    did_pay = False
 
-    answers: list[bool] = []
+    def parts_pay(states: Tensor) -> bool:
+        nonlocal did_pay
+        if not did_pay:
+            order = problem.energy(batch, states).argsort(1)[:, :2]
+            two = states.gather(1, batch.spread(order))
+            before, after = (problem.energy(batch, x)[:, 0].sum() for x in (two, best_parts(problem, batch, two)))
+            did_pay = bool(before - after > LEAST_GAIN * after.abs())
+        return did_pay
+
     schedule = Schedule(1, temperature)
     deadline = after_compiling(
         deadline, problem, batch, lambda: _round(problem, batch, start(), schedule, generator, heat)
