@@ -48,7 +48,7 @@ def test_the_model_with_the_best_pass_draws_the_samples(given):
         assert (solution.objective, solution.found_by) == (BEST.objective, "mds-sparse-12")
         assert solution.reason == "ahead of anneal on this graph"
         passes = {text for text in given if text.endswith(" 1 x1")}
-        assert passes == {"mds-ba-large 1 x1", "mds-ba-small-24 1 x1", "mds-sparse-12 1 x1"}
+        assert passes == {"mds-ba-large 1 x1", "mds-ba-small-48 1 x1", "mds-sparse-12 1 x1"}
         samples = [text for text in given if text.endswith("x3")]
         assert set(samples) == {"mds-sparse-12 32 x3"}
         assert len(samples) == (1 if limit_s is None else 4)
