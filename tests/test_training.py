@@ -86,7 +86,9 @@ def test_recipes_begin_with_models_that_fit_them(recipe):
     assert initial_network(config).config == initial_network(replace(config, start_from="")).config
 
 
-@pytest.mark.parametrize("recipe", [name for name in RECIPES if name.rpartition("-")[2] in ("12", "16", "24", "32", "48")])
+@pytest.mark.parametrize(
+    "recipe", [name for name in RECIPES if name.rpartition("-")[2] in ("12", "16", "24", "32", "48")]
+)
 def test_recipes_that_grow_differ_from_their_start_in_steps_and_schedule_alone(recipe):
     config = get_recipe(recipe)
     start = get_recipe(config.start_from)
