@@ -194,5 +194,5 @@ def test_examples_are_the_best_chains_of_the_annealer():
 
 
 def test_noise_that_does_not_start_from_a_solution_is_refused(tmp_path):
-    with pytest.raises(InputError, match="noise 'annealed' does not start from a solution; imitate with 'exponential'"):
+    with pytest.raises(InputError, match="noise 'annealed' does not start from a solution; take 'exponential'"):
         train(config_of(noise="annealed"), tmp_path / "run", device="cpu", progress=False)

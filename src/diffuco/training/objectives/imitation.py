@@ -52,20 +52,33 @@ class Imitation(Objective):
     ) -> dict[str, Tensor]:
         """Add the gradient of the divergence; return it, and the share of variables that the model gets wrong."""
         assert examples is not None
-        if not isinstance(noise, CategoricalNoise):
-            raise InputError(f"noise '{noise.name}' does not start from a solution; imitate with 'exponential'")
+        noise = flipping(noise)
         per_step = max(1, self.num_columns // noise.num_steps)
         columns = torch.arange(per_step * noise.num_steps, device=batch.device)
         step = columns % noise.num_steps + 1
         x_0 = examples[:, columns // noise.num_steps % examples.shape[1]].float()
-        changed = random.uniform(batch, len(columns)) < noise.change_probability(step)
-        x = (x_0 - changed.float()).abs()
-        logits = denoiser(batch, x, step, random.normal(batch, len(columns), denoiser.num_random_features))
-        cost = cross_entropy(batch, logits, noise.posterior(x_0, x, step))  # [B, S]
+        logits, cost = denoised(denoiser, noise, batch, x_0, step, random)
         scale = 1 / (num_graphs * per_step)
         (cost.sum() * scale).backward()  # type: ignore[no-untyped-call]
         wrong = batch.graph_mean(((logits.detach() > 0) != (x_0 > 0.5)).float())
         return {"loss": cost.detach().sum() * scale, "wrong": wrong.mean(1).sum() / num_graphs}
+
+
+def flipping(noise: Noise) -> CategoricalNoise:
+    """The noise, if it flips the variables of a solution."""
+    if not isinstance(noise, CategoricalNoise):
+        raise InputError(f"noise '{noise.name}' does not start from a solution; take 'exponential'")
+    return noise
+
+
+def denoised(
+    denoiser: Denoiser, noise: CategoricalNoise, batch: Batch, x_0: Tensor, step: Tensor, random: RandomSource
+) -> tuple[Tensor, Tensor]:
+    """Add noise to states up to a step of each column; the network's logits [N, S] and cost_t [B, S]."""
+    changed = random.uniform(batch, len(step)) < noise.change_probability(step)
+    x = (x_0 - changed.float()).abs()
+    logits = denoiser(batch, x, step, random.normal(batch, len(step), denoiser.num_random_features))
+    return logits, cross_entropy(batch, logits, noise.posterior(x_0, x, step))
 
 
 def cross_entropy(batch: Batch, logits: Tensor, probs: Tensor) -> Tensor:
