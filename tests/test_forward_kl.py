@@ -16,9 +16,8 @@ from diffuco.graphs.collection import Collection
 from diffuco.graphs.graph import Graph
 from diffuco.problems import get_problem
 from diffuco.training.objectives import ForwardKl
-from diffuco.training.objectives.imitation import cross_entropy
 from diffuco.training.parts import choose_parts
-from test_imitation import PATH, STATES, Table, config_of
+from test_imitation import PATH, STATES, Table, config_of, expected_cost
 
 TEMPERATURE = 0.7
 
@@ -28,20 +27,11 @@ def test_gradients_average_to_that_of_the_boltzmann_distribution(kind):
     noise, table, problem = kind(2), Table(2), get_problem("mis")
     table.logits.data.mul_(0.5)  # so that weights differ, but none outweighs the others
     boltzmann = (-problem.energy(PATH, STATES.T)[0] / TEMPERATURE).softmax(0)  # [8]
-    expected = 0.0
-    for probability, x_0 in zip(boltzmann, STATES, strict=True):
-        for t in (1, 2):
-            step = torch.full((8,), t)
-            change = noise.change_probability(step)[0]
-            flips = (x_0 != STATES).sum(1)
-            weights = change**flips * (1 - change) ** (3 - flips)
-            target = noise.posterior(x_0[:, None].expand(3, 8), STATES.T, step)
-            cost = cross_entropy(PATH, table(PATH, STATES.T, step, None), target)[0]
-            expected = expected + probability * (weights * cost).sum()
+    expected = sum(p * expected_cost(table, noise, x_0) for p, x_0 in zip(boltzmann, STATES, strict=True))
     (gradient,) = torch.autograd.grad(expected, [table.logits])
     random = RowRandom(torch.Generator().manual_seed(1))
     given = {"temperature": TEMPERATURE, "random": random, "num_graphs": 1}
-    numbers = ForwardKl(100_000, end_temperature=TEMPERATURE).backward(table, problem, noise, PATH, **given)
+    numbers = ForwardKl(100_000, TEMPERATURE, TEMPERATURE).backward(table, problem, noise, PATH, **given)
     assert float(numbers["loss"]) == pytest.approx(float(expected.detach()), rel=0.02)
     energy = float((boltzmann * problem.energy(PATH, STATES.T)[0]).sum())
     assert float(numbers["energy"]) == pytest.approx(energy, abs=0.02)
@@ -79,7 +69,8 @@ def test_a_second_stage_raises_the_effective_sample_size(tmp_path):
 
 
 def test_what_has_no_weights_is_refused(tmp_path):
-    with pytest.raises(InputError, match="at a temperature above 0 only; set end_temperature"):
-        choose_parts(config(objective="forward-kl", end_temperature=0.0))
+    for name in ("start_temperature", "end_temperature"):
+        with pytest.raises(InputError, match="needs a start_temperature and an end_temperature above 0; set both"):
+            choose_parts(config(objective="forward-kl", **{name: 0.0}))
     with pytest.raises(InputError, match="noise 'annealed' does not start from a solution; take 'exponential'"):
         train(config(objective="forward-kl", noise="annealed"), tmp_path / "run", device="cpu", progress=False)

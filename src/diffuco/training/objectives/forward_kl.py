@@ -37,12 +37,15 @@ class ForwardKl(Objective):
 
     samples_per_graph: int
     """S: paths per graph."""
+    start_temperature: float
     end_temperature: float
-    """The lowest temperature of the run."""
+    """The temperature changes from the one to the other, and the weights divide by it."""
 
     def __post_init__(self) -> None:
-        if self.end_temperature <= 0:
-            raise InputError("objective 'forward-kl' has weights at a temperature above 0 only; set end_temperature")
+        if min(self.start_temperature, self.end_temperature) <= 0:
+            raise InputError(
+                "objective 'forward-kl' needs a start_temperature and an end_temperature above 0; set both"
+            )
 
     def backward(
         self,
