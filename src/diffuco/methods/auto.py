@@ -9,15 +9,20 @@ graphs is ahead for cuts and dominating sets. And on a large graph the graph its
 solver runs beside on the CPU.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from threading import Thread
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from diffuco.foundation.errors import InputError
 from diffuco.foundation.progress import in_units
+from diffuco.foundation.wording import counted
 from diffuco.graphs.by_size import in_order
+from diffuco.graphs.components import split
 from diffuco.graphs.graph import Graph
 from diffuco.methods.base import Deadline, Method, Settings
 from diffuco.methods.clique import CliqueSearch
@@ -59,6 +64,8 @@ LARGE_NODES = 10_000
 """Smallest graphs that a GPU searches one by one, from samples and from random states."""
 EDGES_PER_S = 100_000
 """Edges of such a graph that each second of its time is for, beyond the first, if an exact solver runs beside."""
+BESIDE_SHARE = 0.9
+"""Of the time limit, for that solver: what it has found when the search ends counts."""
 WALK_NODES = (500, 5000)
 """Sizes of graphs that are not sparse on which NuMVC is tried beside annealing."""
 WALK_S = 1.0
@@ -106,12 +113,13 @@ class Automatic(Method):
                     settings.tell(1)
             if not rest:
                 return
-            searches = plan(problem, [graphs[position] for position in rest], settings.device, limit_s)
+            left = {position: unsettled(graphs[position], tried.get(position)) for position in rest}
+            searches = plan(problem, [left[position] for position in rest], settings.device, limit_s)
             kinds = [(search, place in tried) for place, search in zip(rest, searches, strict=True)]
             for kind in dict.fromkeys(kinds):
                 search, was_tried = kind
                 positions = [place for place, other in zip(rest, kinds, strict=True) if other == kind]
-                chosen = [graphs[position] for position in positions]
+                chosen = [left[position] for position in positions]
                 left_s = limit_s
                 if limit_s is not None and was_tried:
                     left_s = max(LEAST_LEFT * limit_s, limit_s - max(spent_s[place] for place in positions))
@@ -180,13 +188,48 @@ def ahead(first: Solution, second: Solution) -> Solution:
 
 
 def better(found: Solution, tried: Solution | None) -> Solution:
-    """The better of what a search found and what an exact solver found that proved nothing, with the solver's bound."""
+    """The better of what a search found and what an exact solver found without a proof, with the solver's bound."""
     if tried is None:
         return found
+    found = completed(found, tried)
     best = ahead(found, tried)
-    if best is found:
-        return replace(found, bound=tried.bound)
-    return replace(best, reason=f"{best.reason}, without a proof")
+    if best is not found:
+        return replace(best, reason=f"{best.reason}, without a proof")
+    if tried.bound is not None and found.feasible and math.isclose(found.objective, tried.bound, rel_tol=1e-12):
+        reason = f"{found.reason}; no solution can be better, as {tried.found_by} proved"
+        return replace(found, bound=found.objective, optimal=True, reason=reason)
+    return replace(found, bound=tried.bound)
+
+
+def unsettled(graph: Graph, tried: Solution | None) -> Graph:
+    """What is left to search of a graph: the pieces that an exact solver could not prove."""
+    settled = tried.settled if tried else None
+    return graph if settled is None else split(graph, settled.astype(np.int64))[0].graph
+
+
+def completed(found: Solution, tried: Solution) -> Solution:
+    """What a search found, for a graph or for what was left of it, with what is proven for the pieces of it."""
+    graph, settled = tried.graph, tried.settled
+    if settled is None:
+        return found
+    is_whole = found.graph is graph
+    states = np.repeat(tried.chosen[:, None], found.states.shape[1], axis=1)
+    states[~settled] = found.states[~settled] if is_whole else found.states
+    chosen = tried.chosen.copy()
+    chosen[~settled] = found.chosen[~settled] if is_whole else found.chosen
+    objectives = [found.problem.check(graph, state).objective for state in states.T]
+    gains = np.array(objectives) - np.array(found.objectives)
+    proven = f"{tried.found_by} proved what is best for {counted(int(settled.sum()), 'node')} in pieces of the graph"
+    return replace(
+        found,
+        graph=graph,
+        chosen=chosen,
+        states=states,
+        energies=(np.array(found.energies) + found.problem.sign * gains).tolist(),
+        objectives=objectives,
+        reason=f"{found.reason}; {proven}",
+        settled=settled,
+    )
 
 
 def is_contested(problem: Problem, graph: Graph, settings: Settings) -> bool:
@@ -200,7 +243,7 @@ def contested(problem: Problem, graph: Graph, settings: Settings) -> Solution:
     from diffuco.methods.contest import contest
 
     limit_s = settings.time_limit_s
-    proof_s = proof_limit(problem, graph, None) if limit_s is None else limit_s
+    proof_s = proof_limit(problem, graph, None) if limit_s is None else BESIDE_SHARE * limit_s
     has_time = limit_s is None or limit_s >= EXACT_S + graph.num_edges / EDGES_PER_S
     proof = None
     if has_time and is_worth_a_try(problem, graph):

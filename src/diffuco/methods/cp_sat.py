@@ -25,6 +25,7 @@ class CpSat(ExactMethod):
     """Stops when the optimum is proven; it has eight threads, so the seed does not decide what a cut search finds."""
 
     name = "cp-sat"
+    uses_all_cores = True
     summary = "exact: CP-SAT of OR-Tools, 60 s per graph unless told otherwise"
 
     def missing(self) -> str | None:

@@ -1,7 +1,9 @@
 """What exact solvers share: they prove an optimum, or say how far from it a solution can be at most."""
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,9 +11,11 @@ from numpy.typing import NDArray
 
 from diffuco.foundation.errors import InputError
 from diffuco.foundation.progress import report
+from diffuco.graphs.components import Piece, pieces
+from diffuco.graphs.datasets import available_cores
 from diffuco.graphs.graph import Graph
 from diffuco.methods.base import Deadline, GraphByGraph, repair
-from diffuco.problems import LinearModel, Problem
+from diffuco.problems import LinearModel, Problem, get_problem
 from diffuco.solution.result import Solution
 
 MAX_TOTAL = 10**14
@@ -39,6 +43,8 @@ class ExactResult:
     seconds: float
     why_not: str = "the time was too short for a proof"
     """Where it is not proven."""
+    settled: NDArray[np.bool_] | None = None
+    """[num_nodes] where it is, if the graph falls apart and that is so for some of its pieces only."""
 
 
 class ExactMethod(GraphByGraph):
@@ -47,6 +53,8 @@ class ExactMethod(GraphByGraph):
     time_limit = "stops"
     default_limit_s: ClassVar[float] = 60.0
     """Seconds a graph unless told otherwise."""
+    uses_all_cores: ClassVar[bool] = False
+    """Whether one proof does; if not, pieces of a graph are proven at the same time."""
 
     def solves(self, problem: Problem) -> bool:
         """Problems with a linear model."""
@@ -56,6 +64,29 @@ class ExactMethod(GraphByGraph):
     def prove(self, problem: Problem, graph: Graph, *, time_limit_s: float, seed: int = 0) -> ExactResult:
         """Search until the optimum is proven or the time is up."""
 
+    def prove_pieces(self, problem: Problem, graph: Graph, *, time_limit_s: float, seed: int = 0) -> ExactResult:
+        """Prove the pieces of a graph that falls apart each for itself; the time that is left is shared equally.
+
+        A solver does not see them, and would prove nothing if there is one that it cannot prove. Many small components
+        that look alike can keep HiGHS busy for hours, whatever its time limit is.
+        """
+        if problem.complement:  # HiGHS presolves independent sets better than vertex covers
+            other = self.prove_pieces(get_problem(problem.complement), graph, time_limit_s=time_limit_s, seed=seed)
+            return complemented(problem, graph, other)
+        parts = pieces(graph) if problem.adds_up else []
+        if len(parts) < 2:
+            return self.prove(problem, graph, time_limit_s=time_limit_s, seed=seed)
+        clock = Deadline.after(time_limit_s)
+        at_once = 1 if self.uses_all_cores else min(len(parts), available_cores())
+
+        def prove(place: int) -> ExactResult:
+            share_s = clock.remaining_s * min(1.0, at_once / (len(parts) - place))
+            return self.prove(problem, parts[place].graph, time_limit_s=share_s, seed=seed)
+
+        with ThreadPoolExecutor(at_once) as pool:
+            results = list(pool.map(prove, range(len(parts))))
+        return joined(problem, graph, parts, results, clock.elapsed_s)
+
     def search(self, problem: Problem, graph: Graph, seed: int, deadline: Deadline) -> NDArray[np.bool_]:
         """The best solution found."""
         return self.solve_one(problem, graph, seed, deadline).chosen
@@ -64,7 +95,7 @@ class ExactMethod(GraphByGraph):
         """The best solution found, with its bound."""
         limit_s = self.default_limit_s if deadline.limit_s is None else deadline.remaining_s
         report(f"{self.name}, at most {limit_s:.3g} s")
-        result = self.prove(problem, graph, time_limit_s=limit_s, seed=seed)
+        result = self.prove_pieces(problem, graph, time_limit_s=limit_s, seed=seed)
         report(self.name, best=lambda: result.objective)
         reason = f"proven optimal by {self.name}" if result.proven else result.why_not
         return as_solution(problem, graph, result, found_by=self.name, seed=seed, reason=reason)
@@ -87,7 +118,30 @@ def as_solution(
         seconds={"load": 0.0, "sample": result.seconds, "decode": 0.0},
         optimal=result.proven,
         bound=result.bound if np.isfinite(result.bound) else None,
+        settled=result.settled,
     )
+
+
+def complemented(problem: Problem, graph: Graph, other: ExactResult) -> ExactResult:
+    """The result for a problem whose solutions leave out what those of the other one choose."""
+    objective = problem.check(graph, ~other.chosen).objective
+    bound = objective if other.proven else objective + other.objective - other.bound
+    return replace(other, objective=objective, bound=bound, chosen=~other.chosen)
+
+
+def joined(
+    problem: Problem, graph: Graph, parts: Sequence[Piece], results: Sequence[ExactResult], seconds: float
+) -> ExactResult:
+    """What was found for the pieces of a graph, as one result."""
+    chosen, settled = np.zeros((2, graph.num_nodes), dtype=np.bool_)
+    for part, result in zip(parts, results, strict=True):
+        chosen[part.nodes], settled[part.nodes] = result.chosen, result.proven
+    objective = problem.check(graph, chosen).objective
+    if settled.all():
+        return ExactResult(objective, objective, True, chosen, seconds)
+    why_not = next(result.why_not for result in results if not result.proven)
+    bound = sum(result.bound for result in results)
+    return ExactResult(objective, bound, False, chosen, seconds, why_not, settled if settled.any() else None)
 
 
 def integers(*values: NDArray[np.float64], most: int = MAX_TOTAL) -> tuple[list[list[int]], float]:
@@ -148,11 +202,13 @@ class FloatingModel:
             return ExactResult(objective, unbounded(problem), False, chosen, seconds)
         if finished and self.is_whole and is_confirmed(problem.sign * bound / self.scale, objective, self.scale):
             return ExactResult(objective, objective, True, chosen, seconds)
-        # The variable of an edge depends on two nodes and a constraint, each of which may be off.
-        slack = 0.0 if self.is_whole else TOLERANCE * (1 + 3 * np.abs(self.cost).sum())
-        limit = problem.sign * (bound - slack) / self.scale
-        why_not = {"why_not": "the weights have too many digits for a proof"} if finished else {}
-        return ExactResult(objective, limit, False, chosen, seconds, **why_not)
+        if self.is_whole:
+            bound = max(bound, np.ceil(bound - TOLERANCE * (1 + abs(bound))))
+        else:  # the variable of an edge depends on two nodes and a constraint, each of which may be off
+            bound -= TOLERANCE * (1 + 3 * np.abs(self.cost).sum())
+        limit = problem.sign * bound / self.scale
+        why_not = "the weights have too many digits for a proof" if finished else ExactResult.why_not
+        return ExactResult(objective, limit, False, chosen, seconds, why_not)
 
 
 def is_confirmed(claimed: float, objective: float, scale: float) -> bool:

@@ -15,6 +15,7 @@ class Gurobi(ExactMethod):
     """Stops when the optimum is proven."""
 
     name = "gurobi"
+    uses_all_cores = True
     summary = "exact: Gurobi, needs a licence; 60 s per graph unless told otherwise"
 
     def missing(self) -> str | None:

@@ -108,6 +108,8 @@ class Problem(ABC):
     """Whether the energy is twice as large if all weights it uses are; searches then work in units of the largest."""
     sides_are_alike: ClassVar[bool] = False
     """Whether choosing all other nodes instead is the same solution."""
+    adds_up: ClassVar[bool] = False
+    """Whether the components of a graph are solved each for itself, and their objectives add up."""
     complement: ClassVar[str | None] = None
     """Name of the problem whose solutions leave out what those of this one choose; its models serve this one, too."""
     annealing: ClassVar[Annealing] = Annealing()

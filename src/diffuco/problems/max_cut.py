@@ -25,6 +25,7 @@ class MaximumCut(Problem):
     title = "Maximum Cut"
     noun = "cut"
     sense = "max"
+    adds_up = True
     uses_edge_weights = True
     sides_are_alike = True
     scales_with_weights = True

@@ -29,6 +29,7 @@ class MinimumDominatingSet(NodeSetProblem):
     title = "Minimum Dominating Set"
     noun = "dominating set"
     sense = "min"
+    adds_up = True
     annealing = Annealing(temperature=0.2, parallel_temperature=0.3, parallel_steps=500, parallel_flips=5)
     marked_ends = 1
 

@@ -26,6 +26,7 @@ class MaximumIndependentSet(NodeSetProblem):
     title = "Maximum Independent Set"
     noun = "independent set"
     sense = "max"
+    adds_up = True
     annealing = Annealing(temperature=0.2, parallel_temperature=0.1, parallel_steps=1000, parallel_flips=5)
 
     def energy(self, batch: Batch, x: Tensor) -> Tensor:

@@ -34,6 +34,7 @@ class MinimumVertexCover(NodeSetProblem):
     title = "Minimum Vertex Cover"
     noun = "vertex cover"
     sense = "min"
+    adds_up = True
     complement = "mis"
     annealing = Annealing(temperature=0.2, parallel_temperature=0.1, parallel_steps=1000, parallel_flips=5)
     marked_ends = 0

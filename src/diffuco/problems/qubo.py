@@ -28,6 +28,7 @@ class Qubo(Problem):
     title = "Quadratic Unconstrained Binary Optimisation"
     noun = "assignment"
     sense = "min"
+    adds_up = True
     uses_edge_weights = True
     uses_node_weights = True
     scales_with_weights = True

@@ -49,6 +49,8 @@ class Solution:
     """Whether an exact solver proved that nothing is better."""
     bound: float | None = field(default=None, repr=False)
     """No solution is better than this; None if nothing is known."""
+    settled: NDArray[np.bool_] | None = field(default=None, repr=False)
+    """[num_nodes] whose choice is proven to be best, if the graph falls apart and that is so for some pieces only."""
     objective: float = field(init=False)
     feasible: bool = field(init=False)
     violations: int = field(init=False)
