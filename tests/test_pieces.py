@@ -1,5 +1,6 @@
 """Graphs that fall apart: they are proven piece by piece, and what is proven stays when the rest is searched."""
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -161,3 +162,11 @@ def test_a_search_that_reaches_the_bound_is_optimal(monkeypatch):
     solution = diffuco.solve(graph, "mis", device="cpu", time_limit_s=4.0)
     assert (solution.objective, solution.optimal, solution.found_by) == (best.objective, True, "anneal")
     assert "no solution can be better" in solution.reason
+
+
+def test_highs_is_not_waited_for_where_it_forgets_its_time_limit(monkeypatch):
+    monkeypatch.setattr("scipy.optimize.milp", lambda *_, **__: time.sleep(30))
+    started = time.perf_counter()
+    result = Highs().prove(get_problem("mvc"), Graph.from_edges([(0, 1), (1, 2)]), time_limit_s=0.1)
+    assert time.perf_counter() - started < 10
+    assert (result.proven, result.bound, result.chosen[1]) == (False, -np.inf, True)

@@ -10,10 +10,8 @@ solver runs beside on the CPU.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from threading import Thread
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -24,7 +22,7 @@ from diffuco.foundation.wording import counted
 from diffuco.graphs.by_size import in_order
 from diffuco.graphs.components import split
 from diffuco.graphs.graph import Graph
-from diffuco.methods.base import Deadline, Method, Settings
+from diffuco.methods.base import Deadline, Method, Settings, beside
 from diffuco.methods.clique import CliqueSearch
 from diffuco.methods.cp_sat import CpSat
 from diffuco.methods.enumeration import MAX_NODES, Enumeration
@@ -257,20 +255,6 @@ def contested(problem: Problem, graph: Graph, settings: Settings) -> Solution:
         found = contest(problem, graph, settings, lambda: proven() is not None)
     tried = proof.result() if proof and (limit_s is None or proof.done()) else None
     return proven() or better(found, tried)
-
-
-def beside(work: Callable[[], Solution | None]) -> "Future[Solution | None]":
-    """Start work in a thread that does not keep the program from ending."""
-    future: Future[Solution | None] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except Exception as error:
-            future.set_exception(error)
-
-    Thread(target=run, daemon=True).start()
-    return future
 
 
 def prove(

@@ -9,9 +9,11 @@ Torch is imported where a tensor is made, so that an exact answer does not wait 
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Literal
+from threading import Thread
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +27,7 @@ from diffuco.solution.result import Solution
 if TYPE_CHECKING:
     import torch
 
+T = TypeVar("T")
 TimeLimit = Literal["used", "stops", "ignored"]
 """What a method does with a time limit: search until it is over, stop at it unless done before, or ignore it."""
 
@@ -165,3 +168,17 @@ def repair(problem: Problem, graph: Graph, states: NDArray[np.bool_]) -> NDArray
 
     probs = torch.from_numpy(states.astype(np.float64))
     return conditional_expectation(problem, unit_batch(problem, [graph]), probs).numpy().astype(np.bool_)
+
+
+def beside(work: Callable[[], T]) -> "Future[T]":
+    """Start work in a thread that does not keep the program from ending."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except Exception as error:
+            future.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return future
