@@ -11,9 +11,10 @@ from diffuco.graphs.components import SMALL, TOGETHER, pieces, split
 from diffuco.graphs.families import tree_graph
 from diffuco.graphs.generate import er_graph
 from diffuco.graphs.graph import Graph
-from diffuco.methods.auto import completed
-from diffuco.methods.exact import ExactResult, trivial, unbounded
+from diffuco.methods.exact import ExactResult
 from diffuco.methods.highs import Highs
+from diffuco.methods.linear import trivial, unbounded
+from diffuco.methods.merging import completed
 from diffuco.problems import MaximumClique, all_problems, get_problem
 
 SEPARABLE = [problem.name for problem in all_problems() if problem.adds_up]

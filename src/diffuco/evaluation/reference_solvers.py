@@ -83,7 +83,7 @@ def _exact_then_heuristics(problem: Problem, graph: Graph, time_limit_s: float) 
 
 
 def _exact(solver: ExactMethod, problem: Problem, graph: Graph, time_limit_s: float) -> Reference:
-    found = solver.prove(problem, graph, time_limit_s=time_limit_s)
+    found = solver.prove_pieces(problem, graph, time_limit_s=time_limit_s)
     known = Reference(
         objective=found.objective,
         bound=found.bound,

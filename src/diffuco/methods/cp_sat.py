@@ -14,7 +14,8 @@ from diffuco.foundation.errors import InputError
 from diffuco.foundation.extras import install_hint
 from diffuco.foundation.progress import Progress, current_follower
 from diffuco.graphs.graph import Graph
-from diffuco.methods.exact import ExactMethod, ExactResult, integers, is_confirmed, model_of, trivial, unbounded
+from diffuco.methods.exact import ExactMethod, ExactResult
+from diffuco.methods.linear import integers, is_confirmed, model_of, trivial, unbounded
 from diffuco.problems import LinearModel, Problem
 
 LONG_ROWS = 2.5

@@ -7,7 +7,8 @@ import numpy as np
 
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.graph import Graph
-from diffuco.methods.exact import ExactMethod, ExactResult, FloatingModel
+from diffuco.methods.exact import ExactMethod, ExactResult
+from diffuco.methods.linear import FloatingModel
 from diffuco.problems import Problem
 
 

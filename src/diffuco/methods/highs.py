@@ -6,7 +6,8 @@ import numpy as np
 
 from diffuco.graphs.graph import Graph
 from diffuco.methods.base import beside
-from diffuco.methods.exact import ExactMethod, ExactResult, FloatingModel
+from diffuco.methods.exact import ExactMethod, ExactResult
+from diffuco.methods.linear import FloatingModel
 from diffuco.problems import Problem
 
 PATIENCE, PATIENCE_S = 1.1, 0.5
