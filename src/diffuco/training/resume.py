@@ -9,15 +9,14 @@ import json
 import math
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from diffuco.foundation.errors import InputError
 from diffuco.model.checkpoint import digest_of, read_safetensors, write_safetensors
 from diffuco.model.header import read_metadata
 from diffuco.training.config import TrainConfig
+from diffuco.training.optimizer import RAdam
 
 FILE = "resume.safetensors"
 
@@ -34,18 +33,15 @@ class Progress:
     """Time spent training, over all sittings, including that of the model the run started from."""
 
 
-def save_state(
-    folder: Path, config: TrainConfig, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress
-) -> None:
+def save_state(folder: Path, config: TrainConfig, model: nn.Module, optimizer: RAdam, progress: Progress) -> None:
     """Write the state after a step."""
     tensors = {f"model/{name}": value for name, value in model.state_dict().items()}
-    for index, values in optimizer.state_dict()["state"].items():
-        tensors |= {f"optimizer/{index}/{name}": torch.as_tensor(value) for name, value in values.items()}
+    tensors |= {f"optimizer/0/{name}": value for name, value in optimizer.state.items()}
     header = json.dumps({"config": asdict(config), "progress": asdict(progress)})
     write_safetensors(folder / FILE, tensors, {"diffuco-resume": header, "digest": _digest(tensors, header)})
 
 
-def load_state(folder: Path, config: TrainConfig, model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
+def load_state(folder: Path, config: TrainConfig, model: nn.Module, optimizer: RAdam) -> Progress:
     """Restore the state into a fresh model and optimiser; a missing state or one of another run is an InputError."""
     tensors, metadata = read_safetensors(folder / FILE)
     before, progress = _parse_header(folder, metadata)
@@ -62,7 +58,8 @@ def load_state(folder: Path, config: TrainConfig, model: nn.Module, optimizer: t
         )
     try:
         model.load_state_dict(_under(tensors, "model"))
-        optimizer.load_state_dict(_optimizer_state(optimizer, _under(tensors, "optimizer")))
+        for name, value in optimizer.state.items():
+            value.copy_(_under(tensors, "optimizer/0")[name].view(value.shape))
     except (RuntimeError, ValueError, KeyError) as error:
         raise InputError(f"{folder / FILE}: the state does not fit this network; start the run anew") from error
     return progress
@@ -97,11 +94,3 @@ def _digest(tensors: dict[str, Tensor], header: str) -> str:
 
 def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {name.removeprefix(f"{prefix}/"): value for name, value in tensors.items() if name.startswith(f"{prefix}/")}
-
-
-def _optimizer_state(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> dict[str, Any]:
-    state: dict[int, dict[str, Tensor]] = {}
-    for key, value in tensors.items():
-        index, name = key.split("/")
-        state.setdefault(int(index), {})[name] = value
-    return {"state": state, "param_groups": optimizer.state_dict()["param_groups"]}

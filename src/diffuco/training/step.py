@@ -11,6 +11,7 @@ from diffuco.model.engine.acceleration import accelerate, pick_engine
 from diffuco.model.engine.parameters import FlatParameters
 from diffuco.ops.capture import CapturedCalls
 from diffuco.training.data import TrainingGraphs
+from diffuco.training.optimizer import RAdam
 from diffuco.training.parts import Parts
 
 
@@ -38,8 +39,7 @@ class TrainStep:
             accelerate(network, self.parameters, self.engine, calls_at_once=objective.calls_at_once)
             for objective in (parts.objective, parts.objective_at(0))
         )
-        rate, on_gpu = torch.tensor(config.learning_rate, device=device), device.type == "cuda"
-        self.optimizer = torch.optim.RAdam([self.parameters.vector], lr=rate, foreach=False, capturable=on_gpu)
+        self.optimizer = RAdam(self.parameters, config.learning_rate)
         # A recording stays on the device and in one process.
         can_capture = self.engine == "fused" and self.group.size == 1 and data.resident is not None
         self.captured = capture and can_capture
@@ -66,7 +66,7 @@ class TrainStep:
 
     def _step(self, imitates: bool, batch: Batch, chosen: Tensor, schedules: Tensor) -> Outcome:
         parts, (temperature, learning_rate) = self.parts, schedules
-        self.optimizer.param_groups[0]["lr"].copy_(learning_rate)
+        self.optimizer.learning_rate.copy_(learning_rate)
         self.parameters.gradient.zero_()
         objective = parts.objective_at(0) if imitates else parts.objective
         examples = self.data.examples_of(batch, chosen) if objective.num_examples else None
