@@ -1,6 +1,6 @@
 """RAdam for one vector, by torch's own function.
 
-`torch.optim.RAdam` does the same, but imports the compiler of torch when it is made, which takes five seconds.
+`torch.optim.RAdam` does the same, but imports the compiler of torch when it is made, which takes a second or more.
 """
 
 import torch
