@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 import diffuco
+from diffuco.graphs import components
 from diffuco.graphs.components import SMALL, TOGETHER, pieces, split
 from diffuco.graphs.families import tree_graph
 from diffuco.graphs.generate import er_graph
 from diffuco.graphs.graph import Graph
+from diffuco.methods.enumeration import Enumeration
 from diffuco.methods.exact import ExactResult
 from diffuco.methods.highs import Highs
 from diffuco.methods.linear import trivial, unbounded
@@ -171,3 +173,23 @@ def test_highs_is_not_waited_for_where_it_forgets_its_time_limit(monkeypatch):
     result = Highs().prove(get_problem("mvc"), Graph.from_edges([(0, 1), (1, 2)]), time_limit_s=0.1)
     assert time.perf_counter() - started < 10
     assert (result.proven, result.bound, result.chosen[1]) == (False, -np.inf, True)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-12, 1e18])
+@pytest.mark.parametrize("problem", SEPARABLE)
+def test_pieces_of_small_graphs_prove_what_enumeration_finds(problem, unit, monkeypatch):
+    monkeypatch.setattr(components, "SMALL", 2)
+    monkeypatch.setattr(components, "TOGETHER", 4)
+    rng = np.random.default_rng(4)
+    for _ in range(6):
+        graph = er_graph(10, 0.12, rng)
+        edge_weights, node_weights = rng.integers(-9, 10, graph.num_edges) / 4, rng.integers(1, 10, 10) / 4
+        graph = replace(graph, edge_weights=unit * edge_weights, node_weights=unit * node_weights)
+        expected = Enumeration().prove(get_problem(problem), graph, time_limit_s=60.0)
+        assert len(pieces(graph)) > 1
+        result = Highs().prove_pieces(get_problem(problem), graph, time_limit_s=60.0)
+        assert result.proven
+        assert (result.objective, result.bound) == (
+            pytest.approx(expected.objective, rel=1e-12),
+            pytest.approx(expected.objective, rel=1e-12),
+        )
