@@ -74,6 +74,11 @@ def test_a_graph_in_one_piece_stays_as_it_is(num_nodes):
     assert piece.graph is graph
 
 
+def test_edges_without_weight_hold_a_graph_together():
+    path = Graph.from_edges([(node, node + 1) for node in range(299)], edge_weights=np.zeros(299))
+    assert len(pieces(path)) == 1
+
+
 def test_numbers_of_pieces_need_not_be_in_a_row():
     graph = Graph.from_edges([(0, 1), (3, 4)], 6)
     found = split(graph, np.array([7, 7, 9, 2, 2, 9]))

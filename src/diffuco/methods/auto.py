@@ -2,6 +2,7 @@
 
 What is best comes from measurements (docs/choosing.md). A small graph is given to an exact solver for about a second, a
 sparse one for some seconds: presolve often leaves nothing of it, and what the solver finds counts even without a proof.
+A graph that falls apart is proven piece by piece, and only the pieces that are left are searched.
 So does what our own clique search finds, which takes graphs of any size and density. Dominating sets of denser graphs
 are tried, too. Graphs that remain are annealed from random states. In the same time that finds as much as refined
 samples of a model, or more, with two exceptions on a GPU. With milliseconds to spend, a model that was trained on such

@@ -2,7 +2,7 @@
 
 A recipe is named after its problem and dataset. `-paper` marks the values of the paper, `-tiny` a run that takes a
 minute on a CPU, `-egn` and `-egn-anneal` the baselines with one diffusion step. Names that end in a number from 12 to
-32 start from a model with half as many diffusion steps.
+64 start from a model with half as many diffusion steps.
 """
 
 import difflib
@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from diffuco.foundation.errors import InputError
 from diffuco.training.config import TrainConfig
+from diffuco.training.paper_recipes import PAPER
 
 
 def get_recipe(name: str) -> TrainConfig:
@@ -230,89 +231,6 @@ def qubo_random() -> TrainConfig:
     )
 
 
-def mis_rb_small_paper() -> TrainConfig:
-    """MIS on RB-small, as in the paper."""
-    return TrainConfig(
-        problem="mis",
-        dataset="rb-small",
-        num_steps=6,
-        start_temperature=0.4,
-        anneal_epochs=4000,
-        learning_rate_schedule="constant",
-    )
-
-
-def mis_rb_large_paper() -> TrainConfig:
-    """MIS on RB-large, as in the paper."""
-    return replace(
-        mis_rb_small_paper(),
-        dataset="rb-large",
-        num_steps=4,
-        start_temperature=0.3,
-        anneal_epochs=3000,
-        num_layers=7,
-        graphs_per_batch=18,
-        samples_per_graph=5,
-    )
-
-
-def max_clique_rb_small_paper() -> TrainConfig:
-    """Maximum clique on RB-small, as in the paper; the only RB row without random node features."""
-    return replace(
-        mis_rb_small_paper(),
-        problem="max-clique",
-        num_steps=5,
-        start_temperature=0.5,
-        anneal_epochs=3000,
-        noise="categorical",
-        num_random_features=0,
-        graphs_per_batch=20,
-        samples_per_graph=8,
-    )
-
-
-def mvc_rb_200_paper() -> TrainConfig:
-    """Minimum vertex cover on RB-200, as in the paper."""
-    return replace(
-        mis_rb_small_paper(),
-        problem="mvc",
-        dataset="rb-200",
-        num_steps=4,
-        anneal_epochs=4500,
-        learning_rate=0.001,
-        num_train_graphs=2000,
-    )
-
-
-def max_cut_ba_small_paper() -> TrainConfig:
-    """Maximum cut on BA-small, as in the paper, which has random node features on RB graphs only."""
-    return replace(
-        mis_rb_small_paper(),
-        problem="max-cut",
-        dataset="ba-small",
-        num_steps=4,
-        start_temperature=0.2,
-        anneal_epochs=2000,
-        num_random_features=0,
-        graphs_per_batch=20,
-    )
-
-
-def max_cut_ba_large_paper() -> TrainConfig:
-    """Maximum cut on BA-large, as in the paper."""
-    return replace(max_cut_ba_small_paper(), dataset="ba-large", num_steps=6, anneal_epochs=1000, num_layers=4)
-
-
-def mds_ba_small_paper() -> TrainConfig:
-    """Minimum dominating set on BA-small, as in the paper."""
-    return replace(max_cut_ba_small_paper(), problem="mds", num_steps=5, start_temperature=0.3, learning_rate=0.003)
-
-
-def mds_ba_large_paper() -> TrainConfig:
-    """Minimum dominating set on BA-large, as in the paper."""
-    return replace(mds_ba_small_paper(), dataset="ba-large", num_steps=3)
-
-
 def mis_tiny() -> TrainConfig:
     """MIS on small RB graphs: a minute on a CPU, for trying things out."""
     return TrainConfig(
@@ -411,8 +329,7 @@ RECIPES: dict[str, Callable[[], TrainConfig]] = {
         *(mis_sparse, max_cut_sparse, mds_sparse, mis_sparse_12, max_cut_sparse_12, mds_sparse_12),
         max_cut_sparse_weighted,
         *(mis_tiny, mvc_tiny, max_clique_tiny, max_cut_tiny, mds_tiny, qubo_tiny),
-        *(mis_rb_small_paper, mis_rb_large_paper, max_clique_rb_small_paper, mvc_rb_200_paper),
-        *(max_cut_ba_small_paper, max_cut_ba_large_paper, mds_ba_small_paper, mds_ba_large_paper),
+        *PAPER,
         *(
             one_step(recipe, anneal=anneal)
             for recipe in (
