@@ -61,8 +61,10 @@ EDGES_PER_S = 100_000
 """Edges of such a graph that each second of its time is for, beyond the first, if an exact solver runs beside."""
 BESIDE_SHARE = 0.9
 """Of the time limit, for that solver: what it has found when the search ends counts."""
-WALK_NODES = (500, 5000)
-"""Sizes of graphs that are not sparse on which NuMVC is tried beside annealing."""
+WALK_NODES = (500, 2500)
+"""Sizes of graphs that are not sparse on which NuMVC finds as much as annealing, or more."""
+WALK_SHARE = 0.75
+"""Of the time, for NuMVC; annealing has the rest."""
 WALK_S = 1.0
 """The least seconds for both."""
 LEAST_LEFT = 0.25
@@ -118,11 +120,12 @@ class Automatic(Method):
                 left_s = limit_s
                 if limit_s is not None and was_tried:
                     left_s = max(LEAST_LEFT * limit_s, limit_s - max(spent_s[place] for place in positions))
-                share_s = left_s / 2 if left_s is not None and search.walks else left_s
-                found = searcher(search).solve(problem, chosen, replace(settings, time_limit_s=share_s))
+                share = WALK_SHARE if search.walks else 0.0
+                search_s, walk_s = left_s and (1 - share) * left_s, left_s and share * left_s
+                found = searcher(search).solve(problem, chosen, replace(settings, time_limit_s=search_s))
                 found = [replace(solution, reason=search.reason) for solution in found]
                 if search.walks:
-                    walked = NuMvc().solve(problem, chosen, Settings(settings.seed, time_limit_s=share_s))
+                    walked = NuMvc().solve(problem, chosen, Settings(settings.seed, time_limit_s=walk_s))
                     found = [ahead(*pair) for pair in zip(found, walked, strict=True)]
                 yield positions, [better(new, tried.get(place)) for place, new in zip(positions, found, strict=True)]
 

@@ -49,5 +49,5 @@ class NuMvc(GraphByGraph):
                 loops.take_steps(walk, STEPS_AT_ONCE)
 
         on_all_threads(run, [(walk,) for walk in walks])
-        covers = np.stack([walk.nodes[:, loops.BEST] for walk in walks], axis=1).astype(np.bool_)
+        covers = np.stack([walk.best for walk in walks], axis=1)
         return covers if isinstance(problem, MinimumVertexCover) else ~covers

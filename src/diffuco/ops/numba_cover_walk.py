@@ -2,10 +2,16 @@
 
 A cover that leaves some edges uncovered gives up a node and gets an end of an uncovered edge. Edges that stay uncovered
 grow heavier, so that the search leaves what it cannot improve, and a node may come back only after a neighbour changed.
-Once nothing is uncovered, the cover is kept and one node leaves for good (NuMVC, Cai et al. 2013). From many nodes, the
-one to give up is the best of a few (Cai 2015).
+Once nothing is uncovered, the cover is kept and one node leaves for good (NuMVC, Cai et al. 2013).
 
-Legend: N nodes, E edges, A = 2 E entries of the adjacency.
+A node's score is the weight of the edges that it would cover or, negative, would leave uncovered. An exchange takes the
+node with the highest score, and of equals the one that changed first. Both are in one number, its rank
+
+    score * AGES - step of its last change - (OUTSIDE if it is not in the cover)
+
+so that finding the node to give up is one pass over numbers, and so is updating the scores of its neighbours.
+
+Legend: N nodes, A entries of the adjacency, two per edge.
 """
 
 from typing import NamedTuple
@@ -16,66 +22,65 @@ from numpy.typing import NDArray
 from diffuco.ops.compilation import compiled
 
 Ints = NDArray[np.int64]
+ShortInts = NDArray[np.int32]
 
-SCANNED = 2048
-"""Covers up to this size are looked through for the node to give up; of a larger one, so many nodes are drawn:"""
-DRAWN = 50
 FORGET_AT = 0.5
 """Mean weight of an edge per node at which old weights fade."""
 KEPT = 0.3
 """Share of a weight that is left then."""
-IN_COVER, SCORE, MAY_JOIN, CHANGED, PLACE, BEST = range(6)
-"""Columns of `Walk.nodes`: whether a node is in the cover; the weight of the edges that it would cover or uncover, the
-latter negative; whether a neighbour changed since it left; the step of its last change; its place in `cover`; whether
-it is in the best cover."""
-ENDS, WEIGHT, WAITING = (0, 1), 2, 3
-"""Columns of `Walk.edges`: both ends, the weight, the place in `uncovered`, or -1."""
+AGES = 2**32
+"""Steps that a rank can tell apart; later changes count as equally late."""
+OUTSIDE = 2**62
+"""More than twice any score * AGES."""
 COVER_SIZE, NUM_UNCOVERED, TOTAL_WEIGHT, STEP, LAST, BEST_SIZE = range(6)
 """Places in `Walk.counts`."""
 
 
 class Walk(NamedTuple):
-    """The state of a search."""
+    """The state of a search. What concerns an edge is at the first of its two entries; its weight is at both."""
 
     indptr: Ints
-    indices: Ints
-    """Neighbours [A]."""
-    numbers: Ints
-    """The edge of every entry [A]."""
-    nodes: Ints
-    """[N, 6]."""
-    edges: Ints
-    """[E, 4]."""
-    cover: Ints
-    """The nodes of the cover, first in [N]."""
+    neighbours: NDArray[np.uint32]
+    """[A]."""
+    twins: Ints
+    """The other entry of the same edge [A]."""
+    weights: ShortInts
+    """[A]."""
+    ranks: Ints
+    """[N]."""
+    changed: Ints
+    """The step of a node's last change [N]."""
+    may_join: NDArray[np.bool_]
+    """Whether a neighbour changed since the node left [N]."""
     uncovered: Ints
-    """The uncovered edges, first in [E]."""
+    """The uncovered edges, first in [A]."""
+    waiting: Ints
+    """Of the uncovered edges, the place in `uncovered` [A]."""
+    best: NDArray[np.bool_]
+    """The smallest cover yet [N]."""
     counts: Ints
     random: NDArray[np.uint64]
 
 
 def make_walk(indptr: Ints, indices: Ints, seed: int) -> Walk:
     """A search that starts from all nodes but those of a greedy independent set; the adjacency is symmetric."""
-    num_nodes, num_edges = len(indptr) - 1, len(indices) // 2
+    num_nodes, num_entries = len(indptr) - 1, len(indices)
     owners = np.repeat(np.arange(num_nodes), np.diff(indptr))
-    lower, higher = np.minimum(owners, indices), np.maximum(owners, indices)
-    numbers = np.empty(2 * num_edges, np.int64)
-    numbers[np.lexsort((higher, lower))] = np.repeat(np.arange(num_edges), 2)
-    edges = np.zeros((num_edges, 4), np.int64)
-    edges[numbers, 0], edges[numbers, 1] = lower, higher
-    edges[:, WEIGHT], edges[:, WAITING] = 1, -1
-    nodes = np.zeros((num_nodes, 6), np.int64)
-    nodes[:, IN_COVER] = nodes[:, MAY_JOIN] = nodes[:, BEST] = 1
-    nodes[:, PLACE] = np.arange(num_nodes)
+    by_edge = np.lexsort((np.maximum(owners, indices), np.minimum(owners, indices)))
+    twins = np.empty(num_entries, np.int64)
+    twins[by_edge[::2]], twins[by_edge[1::2]] = by_edge[1::2], by_edge[::2]
     walk = Walk(
         indptr=indptr.astype(np.int64),
-        indices=indices.astype(np.int64),
-        numbers=numbers,
-        nodes=nodes,
-        edges=edges,
-        cover=np.arange(num_nodes),
-        uncovered=np.zeros(num_edges, np.int64),
-        counts=np.array([num_nodes, 0, num_edges, 0, -1, num_nodes]),
+        neighbours=indices.astype(np.uint32),
+        twins=twins,
+        weights=np.ones(num_entries, np.int32),
+        ranks=np.zeros(num_nodes, np.int64),
+        changed=np.zeros(num_nodes, np.int64),
+        may_join=np.ones(num_nodes, np.bool_),
+        uncovered=np.zeros(num_entries, np.int64),
+        waiting=np.zeros(num_entries, np.int64),
+        best=np.ones(num_nodes, np.bool_),
+        counts=np.array([num_nodes, 0, num_entries // 2, 0, 0, num_nodes]),
         random=np.random.default_rng(seed).integers(1, 2**63, 1, dtype=np.uint64),
     )
     leave_out(walk, np.argsort(np.diff(indptr), kind="stable"))
@@ -88,19 +93,20 @@ def leave_out(walk: Walk, order: Ints) -> None:
     for node in order:
         is_free = True
         for entry in range(walk.indptr[node], walk.indptr[node + 1]):
-            is_free &= walk.nodes[walk.indices[entry], IN_COVER] == 1
+            is_free &= in_cover(walk, int(walk.neighbours[entry]))
         if is_free:
             remove(walk, node)
 
 
 @compiled
 def take_steps(walk: Walk, num_steps: int) -> None:
-    """Exchange so many nodes; the column `BEST` has the smallest cover yet."""
-    nodes, edges, counts = walk.nodes, walk.edges, walk.counts
+    """Exchange so many nodes."""
+    counts = walk.counts
     for _ in range(num_steps):
         while counts[NUM_UNCOVERED] == 0:
             counts[BEST_SIZE] = counts[COVER_SIZE]
-            nodes[:, BEST] = nodes[:, IN_COVER]
+            for node in range(len(walk.best)):
+                walk.best[node] = in_cover(walk, node)
             if counts[COVER_SIZE] == 0:
                 return
             remove(walk, cheapest(walk))
@@ -108,68 +114,81 @@ def take_steps(walk: Walk, num_steps: int) -> None:
         if counts[COVER_SIZE]:
             node = cheapest(walk)
             remove(walk, node)
-            nodes[node, MAY_JOIN] = 0
-            nodes[node, CHANGED] = counts[STEP]
-        edge = walk.uncovered[below(walk, counts[NUM_UNCOVERED])]
-        node, other = edges[edge, 0], edges[edge, 1]
-        if nodes[node, MAY_JOIN] == 0 or (nodes[other, MAY_JOIN] == 1 and is_before(nodes, other, node)):
+            walk.may_join[node] = False
+        entry = walk.uncovered[below(walk, counts[NUM_UNCOVERED])]
+        node, other = int(walk.neighbours[entry]), int(walk.neighbours[walk.twins[entry]])
+        if not walk.may_join[node] or (walk.may_join[other] and walk.ranks[other] > walk.ranks[node]):
             node = other
         add(walk, node)
-        nodes[node, CHANGED] = counts[STEP]
         counts[LAST] = node
         for position in range(counts[NUM_UNCOVERED]):
-            edge = walk.uncovered[position]
-            edges[edge, WEIGHT] += 1
-            nodes[edges[edge, 0], SCORE] += 1
-            nodes[edges[edge, 1], SCORE] += 1
+            entry = walk.uncovered[position]
+            twin = walk.twins[entry]
+            walk.weights[entry] += 1
+            walk.weights[twin] += 1
+            walk.ranks[walk.neighbours[entry]] += AGES
+            walk.ranks[walk.neighbours[twin]] += AGES
         counts[TOTAL_WEIGHT] += counts[NUM_UNCOVERED]
-        if counts[TOTAL_WEIGHT] > FORGET_AT * len(nodes) * len(edges):
+        if counts[TOTAL_WEIGHT] > FORGET_AT * len(walk.ranks) * (len(walk.weights) // 2):
             forget(walk)
 
 
 @compiled
-def cheapest(walk: Walk) -> int:
-    """The node of the cover whose edges weigh least without it, and of equals the one that changed first."""
-    nodes, size = walk.nodes, walk.counts[COVER_SIZE]
-    best = -1
-    if size <= SCANNED:
-        for position in range(size):
-            node = walk.cover[position]
-            if (best < 0 or is_before(nodes, node, best)) and node != walk.counts[LAST]:
-                best = node
-    else:
-        for _ in range(DRAWN):
-            node = walk.cover[below(walk, size)]
-            if (best < 0 or is_before(nodes, node, best)) and node != walk.counts[LAST]:
-                best = node
-    return best if best >= 0 else walk.cover[0]
+def in_cover(walk: Walk, node: int) -> bool:
+    """Whether a node is in the cover."""
+    return bool(walk.ranks[node] > -OUTSIDE // 2)
 
 
 @compiled
-def is_before(nodes: Ints, node: int, other: int) -> bool:
-    """Whether a node has the higher score, or the same and changed earlier."""
-    if nodes[node, SCORE] != nodes[other, SCORE]:
-        return bool(nodes[node, SCORE] > nodes[other, SCORE])
-    return bool(nodes[node, CHANGED] < nodes[other, CHANGED])
+def score(walk: Walk, node: int) -> int:
+    """The weight of the edges that a node would cover or, negative, would leave uncovered."""
+    rank = walk.ranks[node] + walk.changed[node]
+    return int((rank if in_cover(walk, node) else rank + OUTSIDE) // AGES)
+
+
+@compiled
+def cheapest(walk: Walk) -> int:
+    """The node of the cover with the highest rank, except the one that came last."""
+    last = walk.counts[LAST]
+    hidden = OUTSIDE * (walk.counts[COVER_SIZE] > 1 and in_cover(walk, last))
+    walk.ranks[last] -= hidden
+    best = highest(walk.ranks)
+    walk.ranks[last] += hidden
+    return best
+
+
+@compiled
+def highest(ranks: Ints) -> int:
+    """The first position of the maximum; in this form the compiler compares several ranks at once."""
+    most, position = ranks[0], 0
+    for other in range(len(ranks)):
+        if ranks[other] > most:
+            most = ranks[other]
+    while ranks[position] != most:
+        position += 1
+    return position
 
 
 @compiled
 def remove(walk: Walk, node: int) -> None:
     """Take a node out of the cover."""
-    nodes, edges, counts = walk.nodes, walk.edges, walk.counts
+    counts, ranks, may_join = walk.counts, walk.ranks, walk.may_join
     counts[COVER_SIZE] -= 1
-    place, last = nodes[node, PLACE], walk.cover[counts[COVER_SIZE]]
-    walk.cover[place], nodes[last, PLACE] = last, place
-    nodes[node, IN_COVER] = 0
-    nodes[node, SCORE] = -nodes[node, SCORE]
-    for entry in range(walk.indptr[node], walk.indptr[node + 1]):
-        other, edge = walk.indices[entry], walk.numbers[entry]
-        nodes[other, MAY_JOIN] = 1
-        if nodes[other, IN_COVER]:
-            nodes[other, SCORE] -= edges[edge, WEIGHT]
+    lost = score(walk, node)
+    walk.changed[node] = min(counts[STEP], AGES - 1)
+    ranks[node] = -lost * AGES - walk.changed[node] - OUTSIDE
+    first, end = walk.indptr[node], walk.indptr[node + 1]
+    neighbours, weights = walk.neighbours[first:end], walk.weights[first:end]
+    for position in range(len(neighbours)):
+        other = neighbours[position]
+        may_join[other] = True
+        weight = AGES * np.int64(weights[position])
+        if ranks[other] > -OUTSIDE // 2:
+            ranks[other] -= weight
         else:
-            nodes[other, SCORE] += edges[edge, WEIGHT]
-            edges[edge, WAITING] = counts[NUM_UNCOVERED]
+            ranks[other] += weight
+            edge = min(first + position, walk.twins[first + position])
+            walk.waiting[edge] = counts[NUM_UNCOVERED]
             walk.uncovered[counts[NUM_UNCOVERED]] = edge
             counts[NUM_UNCOVERED] += 1
 
@@ -177,38 +196,43 @@ def remove(walk: Walk, node: int) -> None:
 @compiled
 def add(walk: Walk, node: int) -> None:
     """Take a node into the cover."""
-    nodes, edges, counts = walk.nodes, walk.edges, walk.counts
-    walk.cover[counts[COVER_SIZE]], nodes[node, PLACE] = node, counts[COVER_SIZE]
+    counts, ranks, may_join = walk.counts, walk.ranks, walk.may_join
     counts[COVER_SIZE] += 1
-    nodes[node, IN_COVER] = 1
-    nodes[node, SCORE] = -nodes[node, SCORE]
-    for entry in range(walk.indptr[node], walk.indptr[node + 1]):
-        other, edge = walk.indices[entry], walk.numbers[entry]
-        nodes[other, MAY_JOIN] = 1
-        if nodes[other, IN_COVER]:
-            nodes[other, SCORE] += edges[edge, WEIGHT]
+    gained = score(walk, node)
+    walk.changed[node] = min(counts[STEP], AGES - 1)
+    ranks[node] = -gained * AGES - walk.changed[node]
+    first, end = walk.indptr[node], walk.indptr[node + 1]
+    neighbours, weights = walk.neighbours[first:end], walk.weights[first:end]
+    for position in range(len(neighbours)):
+        other = neighbours[position]
+        may_join[other] = True
+        weight = AGES * np.int64(weights[position])
+        if ranks[other] > -OUTSIDE // 2:
+            ranks[other] += weight
         else:
-            nodes[other, SCORE] -= edges[edge, WEIGHT]
+            ranks[other] -= weight
             counts[NUM_UNCOVERED] -= 1
-            place, last = edges[edge, WAITING], walk.uncovered[counts[NUM_UNCOVERED]]
-            walk.uncovered[place], edges[last, WAITING], edges[edge, WAITING] = last, place, -1
+            place, last = (
+                walk.waiting[min(first + position, walk.twins[first + position])],
+                walk.uncovered[counts[NUM_UNCOVERED]],
+            )
+            walk.uncovered[place], walk.waiting[last] = last, place
 
 
 @compiled
 def forget(walk: Walk) -> None:
     """Let all weights fade, and sum up the scores again."""
-    nodes, edges = walk.nodes, walk.edges
-    nodes[:, SCORE] = 0
-    walk.counts[TOTAL_WEIGHT] = 0
-    for edge in range(len(edges)):
-        edges[edge, WEIGHT] = int(KEPT * edges[edge, WEIGHT])
-        walk.counts[TOTAL_WEIGHT] += edges[edge, WEIGHT]
-        first, second = edges[edge, 0], edges[edge, 1]
-        if nodes[first, IN_COVER] + nodes[second, IN_COVER] == 0:
-            nodes[first, SCORE] += edges[edge, WEIGHT]
-            nodes[second, SCORE] += edges[edge, WEIGHT]
-        elif nodes[first, IN_COVER] + nodes[second, IN_COVER] == 1:
-            nodes[first if nodes[first, IN_COVER] else second, SCORE] -= edges[edge, WEIGHT]
+    total = 0
+    for entry in range(len(walk.weights)):
+        walk.weights[entry] = int(KEPT * walk.weights[entry])
+        total += walk.weights[entry]
+    walk.counts[TOTAL_WEIGHT] = total // 2
+    for node in range(len(walk.ranks)):
+        inside, uncovered = in_cover(walk, node), 0
+        for entry in range(walk.indptr[node], walk.indptr[node + 1]):
+            if not in_cover(walk, int(walk.neighbours[entry])):
+                uncovered += walk.weights[entry]
+        walk.ranks[node] = (-uncovered if inside else uncovered - OUTSIDE // AGES) * AGES - walk.changed[node]
 
 
 @compiled
