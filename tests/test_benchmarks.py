@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+import diffuco
 from diffuco import ops
 from diffuco.graphs.batch import DenseBatch
 from diffuco.graphs.formats import write_graph
@@ -262,6 +263,15 @@ def test_chunks_cost_another_pass_forward(load):
     whole = roofline.train_step_work(config, graphs, **options)
     chunks = roofline.train_step_work(replace(config, steps_per_chunk=2), graphs, **options)
     assert chunks == whole + forward * config.num_steps
+
+
+def test_planted_graphs_hide_an_independent_set_of_one_node_per_clique(monkeypatch, tmp_path):
+    arguments = ["planted.py", str(tmp_path / "planted"), "--cliques", "8", "--count", "2"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    runpy.run_path(str(BENCHMARKS / "planted.py"), run_name="__main__")
+    graphs = [diffuco.read_graph(path) for path in sorted((tmp_path / "planted").iterdir())]
+    assert [graph.num_nodes for graph in graphs] == [8 * 5] * 2
+    assert [solution.objective for solution in diffuco.solve(graphs, "mis", method="highs")] == [8, 8]
 
 
 def test_own_graphs(run_benchmark, tmp_path):

@@ -27,6 +27,7 @@ PAIRS = [(m.name, p.name) for m in all_methods() for p in all_problems() if m.so
 EXACT = ("auto", "cp-sat", "highs", "gurobi")
 ANNEALERS = ("anneal", "rlsa", "bifurcation", "sa", "tabu")
 MODELS = ("diffuco", "diffuco-ce")
+KAMIS = ("kamis", "online-mis")
 
 
 @pytest.fixture(autouse=True)
@@ -96,7 +97,8 @@ def test_answers_are_feasible_and_exact_methods_and_annealers_find_the_optimum(n
             diffuco.solve(graphs[-1:], problem, method=name)
         known = [graph.node_weights is None for graph in graphs]
         graphs, best_known = (list(itertools.compress(items, known)) for items in (graphs, best_known))
-    solutions = diffuco.solve(graphs, problem, method=name, seed=1, device="cpu")
+    limit_s = 0.05 if name == "online-mis" else None  # which would search for 10 s
+    solutions = diffuco.solve(graphs, problem, method=name, seed=1, device="cpu", time_limit_s=limit_s)
     assert [solution.graph for solution in solutions] == graphs
     for solution, best in zip(solutions, best_known, strict=True):
         verdict = get_problem(problem).check(solution.graph, solution.chosen)
@@ -108,7 +110,7 @@ def test_answers_are_feasible_and_exact_methods_and_annealers_find_the_optimum(n
             assert solution.found_by.endswith(name)
         assert min(solution.energies) == pytest.approx(abs_sign(problem) * verdict.objective, abs=1e-4)
         assert {"load", "sample", "decode"} <= set(solution.seconds)
-        if name in (*EXACT, *ANNEALERS, "clique-search", "diffuco", "kamis"):
+        if name in (*EXACT, *ANNEALERS, "clique-search", "diffuco", "kamis", "online-mis"):
             assert solution.objective == pytest.approx(best, abs=1e-5)
         assert (verdict.objective - best) * abs_sign(problem) > -1e-5
 
@@ -126,7 +128,7 @@ def abs_sign(problem: str) -> float:
 
 
 @pytest.mark.filterwarnings("ignore::diffuco.foundation.errors.GraphWarning")
-@pytest.mark.parametrize(("name", "problem"), [pair for pair in PAIRS if pair[0] not in ("kamis", *EXACT)])
+@pytest.mark.parametrize(("name", "problem"), [pair for pair in PAIRS if pair[0] not in (*KAMIS, *EXACT)])
 def test_same_seed_same_answer(name, problem):
     if get_method(name).missing():
         pytest.skip(f"{name} is not installed")
@@ -216,6 +218,7 @@ def test_refusals():
         ("networkx", "networkx_approximations", "pip install 'networkx>=3.4'"),
         ("gurobi", "gurobi", "pip install gurobipy"),
         ("kamis", "kamis", "pip install 'chszlablib>=0.5.27'"),
+        ("online-mis", "kamis", "pip install 'chszlablib>=0.5.27', or put the program online_mis on the PATH"),
     ],
 )
 def test_what_is_missing_is_one_line_with_the_remedy(run, monkeypatch, house, name, module, line):
@@ -227,9 +230,10 @@ def test_what_is_missing_is_one_line_with_the_remedy(run, monkeypatch, house, na
     assert line in outcome.err
 
 
-def test_kamis_runs_the_program_where_there_is_one(monkeypatch, tmp_path):
-    """A stand-in for redumis that takes every second node of a path, as METIS numbers them."""
-    program = tmp_path / "redumis"
+@pytest.mark.parametrize(("name", "command"), [("kamis", "redumis"), ("online-mis", "online_mis")])
+def test_kamis_runs_the_program_where_there_is_one(monkeypatch, tmp_path, name, command):
+    """A stand-in for a program that takes every second node of a path, as METIS numbers them."""
+    program = tmp_path / command
     program.write_text(
         f"#!{sys.executable}\nimport sys\n"
         "nodes = int(open(sys.argv[1]).readline().split()[0])\n"
@@ -239,11 +243,11 @@ def test_kamis_runs_the_program_where_there_is_one(monkeypatch, tmp_path):
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", str(tmp_path))
     path = Graph.from_edges([(i, i + 1) for i in range(6)])
-    assert diffuco.solve([path], "mis", method="kamis")[0].nodes == [0, 2, 4, 6]
-    assert diffuco.solve([path], "mvc", method="kamis")[0].nodes == [1, 3, 5]
+    assert diffuco.solve([path], "mis", method=name)[0].nodes == [0, 2, 4, 6]
+    assert diffuco.solve([path], "mvc", method=name)[0].nodes == [1, 3, 5]
     program.write_text(f"#!{sys.executable}\nraise SystemExit('no licence')\n")
-    with pytest.raises(InputError, match="redumis failed with code 1: no licence"):
-        diffuco.solve([path], "mis", method="kamis")
+    with pytest.raises(InputError, match=f"{command} failed with code 1: no licence"):
+        diffuco.solve([path], "mis", method=name)
 
 
 def test_a_method_of_ones_own_is_found_by_its_name(monkeypatch, run, house):

@@ -55,6 +55,7 @@ OURS = {
     "highs": "highs.Highs",
     "gurobi": "gurobi.Gurobi",
     "kamis": "kamis.Kamis",
+    "online-mis": "kamis.OnlineMis",
 }
 """The module and the class of each of our methods, by its name."""
 

@@ -80,7 +80,7 @@ class Search(NamedTuple):
     """None: annealing."""
     reason: str
     walks: bool = False
-    """Whether NuMVC gets half of the time."""
+    """Whether NuMVC gets its share of the time."""
 
 
 class Automatic(Method):

@@ -46,7 +46,10 @@ def mis_rb_small() -> TrainConfig:
 
 
 def max_clique_rb_small() -> TrainConfig:
-    """Maximum clique on RB-small, the shipped model: minutes on one GPU. With half the steps the gap doubles."""
+    """Maximum clique on RB-small: minutes on one GPU. With half the steps the gap doubles.
+
+    The shipped model trained on for 752 epochs, from a temperature of 0.06, which took 23 minutes more.
+    """
     return replace(mis_rb_small(), problem="max-clique", num_steps=16, anneal_epochs=100, num_random_features=0)
 
 
