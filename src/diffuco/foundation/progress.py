@@ -47,14 +47,17 @@ def following(follower: Follower) -> Iterator[None]:
 
 
 @contextmanager
-def in_units(unit: float) -> Iterator[None]:
-    """Objectives that are reported inside count this much: searches take weights in units of the largest."""
+def in_units(unit: float, plus: float = 0.0) -> Iterator[None]:
+    """Objectives that are reported inside count this much, with what is known of the rest of the graph added.
+
+    Searches take weights in units of the largest, and pieces of a graph that are proven are not searched.
+    """
     follower = _follower.get()
     if follower is None:
         yield
         return
     whole = follower
-    with following(lambda seen: whole(seen._replace(best=None if seen.best is None else unit * seen.best))):
+    with following(lambda seen: whole(seen._replace(best=None if seen.best is None else unit * seen.best + plus))):
         yield
 
 

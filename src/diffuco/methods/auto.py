@@ -24,7 +24,7 @@ from diffuco.methods.cp_sat import CpSat
 from diffuco.methods.enumeration import MAX_NODES, Enumeration
 from diffuco.methods.exact import ExactMethod
 from diffuco.methods.highs import Highs
-from diffuco.methods.merging import ahead, better, unsettled
+from diffuco.methods.merging import ahead, better, settled_objective, unsettled
 from diffuco.methods.numvc import NuMvc
 from diffuco.pretrained import choose_models, full_models, has_model
 from diffuco.problems import MaximumClique, MaximumCut, MinimumDominatingSet, Problem, weight_unit
@@ -122,11 +122,12 @@ class Automatic(Method):
                     left_s = max(LEAST_LEFT * limit_s, limit_s - max(spent_s[place] for place in positions))
                 share = WALK_SHARE if search.walks else 0.0
                 search_s, walk_s = left_s and (1 - share) * left_s, left_s and share * left_s
-                found = searcher(search).solve(problem, chosen, replace(settings, time_limit_s=search_s))
-                found = [replace(solution, reason=search.reason) for solution in found]
-                if search.walks:
-                    walked = NuMvc().solve(problem, chosen, Settings(settings.seed, time_limit_s=walk_s))
-                    found = [ahead(*pair) for pair in zip(found, walked, strict=True)]
+                with in_units(1.0, plus=settled_objective(tried.get(positions[0]))):  # only one graph is followed
+                    found = searcher(search).solve(problem, chosen, replace(settings, time_limit_s=search_s))
+                    found = [replace(solution, reason=search.reason) for solution in found]
+                    if search.walks:
+                        walked = NuMvc().solve(problem, chosen, Settings(settings.seed, time_limit_s=walk_s))
+                        found = [ahead(*pair) for pair in zip(found, walked, strict=True)]
                 yield positions, [better(new, tried.get(place)) for place, new in zip(positions, found, strict=True)]
 
         return in_order(parts())

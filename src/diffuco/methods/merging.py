@@ -39,6 +39,14 @@ def unsettled(graph: Graph, tried: Solution | None) -> Graph:
     return graph if settled is None else split(graph, settled.astype(np.int64))[0].graph
 
 
+def settled_objective(tried: Solution | None) -> float:
+    """What the pieces that are proven contribute to the objective."""
+    if tried is None or tried.settled is None:
+        return 0.0
+    proven = split(tried.graph, tried.settled.astype(np.int64))[1]
+    return tried.problem.check(proven.graph, tried.chosen[proven.nodes]).objective
+
+
 def completed(found: Solution, tried: Solution) -> Solution:
     """What a search found, for a graph or for what was left of it, with what is proven for the pieces of it."""
     graph, settled = tried.graph, tried.settled
