@@ -1,5 +1,9 @@
 """NuMVC: its state is consistent after every step, it finds small covers, and `auto` keeps what it finds."""
 
+import itertools
+import time
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -9,8 +13,10 @@ from diffuco.graphs.generate import er_graph, rb_graph
 from diffuco.graphs.graph import Graph
 from diffuco.methods import auto as automatic
 from diffuco.methods.anneal import FlipAnnealing
+from diffuco.methods.cp_sat import CpSat
 from diffuco.methods.highs import Highs
 from diffuco.methods.numvc import NuMvc
+from diffuco.ops import numba_clique_cover as cover
 from diffuco.ops import numba_cover_walk as loops
 from diffuco.problems import get_problem
 
@@ -86,20 +92,84 @@ def test_it_takes_neither_other_problems_nor_weights():
     assert not NuMvc().solves(get_problem("mds"))
 
 
-def test_auto_keeps_what_it_finds(monkeypatch):
+@pytest.mark.parametrize("seed", range(8))
+def test_cliques_share_out_the_nodes_and_bound_the_best(seed):
+    graph = er_graph(14, 0.1 + 0.1 * seed, np.random.default_rng(seed))
+    adjacent = graph.csr.indptr, graph.csr.indices
+    cliques = cover.share_out(*adjacent)
+    edges = {tuple(edge) for edge in graph.edges.tolist()}
+    for _ in range(4):
+        fewer = cover.share_again(*adjacent, cliques, 5, seed)
+        assert fewer.max() <= cliques.max()
+        assert sorted(set(fewer.tolist())) == list(range(fewer.max() + 1))
+        pairs = itertools.combinations(range(14), 2)
+        assert all(pair in edges for pair in pairs if fewer[pair[0]] == fewer[pair[1]])
+        cliques = fewer
+    for problem in ("mis", "mvc"):
+        found = diffuco.solve(graph, problem, method="numvc")
+        best = Highs().prove(get_problem(problem), graph, time_limit_s=60.0).objective
+        sign = get_problem(problem).sign
+        assert sign * found.bound <= sign * best == sign * found.objective
+        assert found.optimal == (found.bound == best)
+
+
+def test_cliques_of_a_graph_made_of_them_are_found_and_end_the_search():
+    rng = np.random.default_rng(0)
+    pairs = itertools.combinations(range(20 * 12), 2)
+    is_hidden = np.arange(20 * 12) % 12 == 0  # one node of every clique
+    edges = [(a, b) for a, b in pairs if a // 12 == b // 12 or (rng.random() < 0.2 and not is_hidden[[a, b]].all())]
+    started = time.perf_counter()
+    solution = diffuco.solve(edges, "mis", method="numvc", time_limit_s=60.0)
+    assert time.perf_counter() - started < 40
+    assert (solution.objective, solution.bound, solution.optimal) == (20.0, 20.0, True)
+    assert solution.reason == "no solution can be better, as a partition into cliques proves"
+
+
+@pytest.fixture
+def searches(monkeypatch):
+    """A graph for NuMVC, whose answers have a gap, and what `auto` calls in its turn with which limit."""
     graph = rb_graph(60, 10, 0.4, np.random.default_rng(0))
     assert automatic.walks_pay(MIS, graph, torch.device("cpu"), 2.0)
     calls = []
-    found = diffuco.solve(graph, "mis", method="numvc", time_limit_s=0.2)
+    found = replace(diffuco.solve(graph, "mis", method="numvc", time_limit_s=0.2), optimal=False)
+    greedy = diffuco.solve(graph, "mis", method="greedy")
 
-    def solve(self, problem, graphs, settings):
-        calls.append(settings.time_limit_s)
-        return [found]
+    def walk(self, problem, graph, seed, deadline):
+        calls.append(("numvc", deadline.limit_s))
+        return replace(found, bound=found.objective + calls[0][2])
 
-    monkeypatch.setattr(NuMvc, "solve", solve)
-    monkeypatch.setattr(automatic, "prove", lambda *_: iter(()))
-    monkeypatch.setattr(FlipAnnealing, "solve", lambda *_: [diffuco.solve(graph, "mis", method="greedy")])
+    def prove(self, problem, graph, seed, deadline):
+        calls.append(("cp-sat", deadline.limit_s))
+        return replace(greedy, found_by="cp-sat", bound=found.objective)
+
+    def anneal(self, problem, graphs, settings):
+        calls.append(("anneal", settings.time_limit_s))
+        return [replace(greedy, found_by="anneal")]
+
+    monkeypatch.setattr(NuMvc, "solve_one", walk)
+    monkeypatch.setattr(CpSat, "solve_one", prove)
+    monkeypatch.setattr(FlipAnnealing, "solve", anneal)
+    return graph, found, calls
+
+
+@pytest.mark.parametrize("is_close", [True, False])
+def test_auto_proves_what_numvc_found_if_its_bound_is_close(searches, is_close):
+    graph, found, calls = searches
+    calls.append(("gap", None, 1 if is_close else 40))
     solution = diffuco.solve(graph, "mis", device="cpu", time_limit_s=2.0)
-    assert calls == [1.5]
-    assert (solution.objective, solution.found_by) == (found.objective, "numvc")
-    assert solution.reason == "numvc was ahead of greedy"
+    _, first, second, *others = calls
+    assert first == ("numvc", pytest.approx(0.7))
+    assert (solution.objective, solution.found_by, solution.optimal) == (found.objective, "numvc", is_close)
+    if is_close:
+        assert (second, others) == (("cp-sat", pytest.approx(0.7)), [])
+        assert solution.reason.endswith("no solution can be better, as cp-sat proves")
+    else:
+        assert [second[0], *(name for name, _ in others)] == ["numvc", "anneal"]
+        assert solution.reason == "numvc was ahead of anneal"
+        assert solution.bound == found.objective + 40
+
+
+def test_a_limit_that_is_over_leaves_a_cover():
+    graph = rb_graph(60, 10, 0.4, np.random.default_rng(0))
+    (solution,) = diffuco.solve([graph], "mis", method="numvc", time_limit_s=1e-6)
+    assert solution.objective > 30

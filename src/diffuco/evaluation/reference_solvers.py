@@ -28,7 +28,7 @@ EXACT_CUT_NODES = 50
 """CP-SAT cannot prove maximum cuts of larger graphs, and what it finds there is too weak as a reference."""
 CP_SAT_DOMINATION_NODES = 500
 """Graphs of BA-small are below; CP-SAT proves all of them. On BA-large, HiGHS proved some that CP-SAT left open."""
-HEURISTICS = ("kamis", "anneal")
+HEURISTICS = ("kamis", "anneal", "numvc")
 """Methods for what the exact solver leaves open. Those not installed or not made for the problem are left out."""
 NUM_CUT_RUNS = 5
 PACKAGES = {"cp-sat": "ortools", "highs": "scipy", "kamis": "chszlablib"}
@@ -117,12 +117,12 @@ def _annealed_cut(problem: Problem, graph: Graph, time_limit_s: float) -> Refere
 
 
 def _searched(method: str, problem: Problem, graph: Graph, time_limit_s: float, seed: int = 0) -> Reference:
-    """What a heuristic finds; it gives no bound."""
+    """What a heuristic finds, with its bound if it has one."""
     (found,) = get_method(method).solve(problem, [graph], Settings(seed, time_limit_s=time_limit_s))
     return Reference(
         objective=found.objective,
-        bound=-problem.sign * math.inf,
-        proven=False,
+        bound=-problem.sign * math.inf if found.bound is None else found.bound,
+        proven=found.optimal,
         solver=method,
         version=_version(method),
         time_limit_s=time_limit_s,

@@ -24,7 +24,7 @@ from diffuco.methods.cp_sat import CpSat
 from diffuco.methods.enumeration import MAX_NODES, Enumeration
 from diffuco.methods.exact import ExactMethod
 from diffuco.methods.highs import Highs
-from diffuco.methods.merging import ahead, better, settled_objective, unsettled
+from diffuco.methods.merging import better, both, settled_objective, unsettled
 from diffuco.methods.numvc import NuMvc
 from diffuco.pretrained import choose_models, full_models, has_model
 from diffuco.problems import MaximumClique, MaximumCut, MinimumDominatingSet, Problem, weight_unit
@@ -63,10 +63,16 @@ BESIDE_SHARE = 0.9
 """Of the time limit, for that solver: what it has found when the search ends counts."""
 WALK_NODES = (500, 2500)
 """Sizes of graphs that are not sparse on which NuMVC finds as much as annealing, or more."""
-WALK_SHARE = 0.75
-"""Of the time, for NuMVC; annealing has the rest."""
+WALK_SHARE = 0.35
+"""Of the time, for NuMVC, and the most for a proof after it."""
+CLOSE = 0.15
+"""Gap of what it has found to its bound, as a share, with which CP-SAT may prove the best in seconds."""
+CLOSE_EDGES = 200_000
+"""The most edges for that."""
 WALK_S = 1.0
 """The least seconds for both."""
+LEAST_S = 0.01
+"""For annealing, also if the others took longer than they were given."""
 LEAST_LEFT = 0.25
 """Share of a time limit that the search gets, also after a solver that took longer than it was given."""
 PATIENCE = 2
@@ -120,17 +126,39 @@ class Automatic(Method):
                 left_s = limit_s
                 if limit_s is not None and was_tried:
                     left_s = max(LEAST_LEFT * limit_s, limit_s - max(spent_s[place] for place in positions))
-                share = WALK_SHARE if search.walks else 0.0
-                search_s, walk_s = left_s and (1 - share) * left_s, left_s and share * left_s
                 with in_units(1.0, plus=settled_objective(tried.get(positions[0]))):  # only one graph is followed
-                    found = searcher(search).solve(problem, chosen, replace(settings, time_limit_s=search_s))
-                    found = [replace(solution, reason=search.reason) for solution in found]
-                    if search.walks:
-                        walked = NuMvc().solve(problem, chosen, Settings(settings.seed, time_limit_s=walk_s))
-                        found = [ahead(*pair) for pair in zip(found, walked, strict=True)]
+                    found = searched(problem, chosen, search, replace(settings, time_limit_s=left_s))
                 yield positions, [better(new, tried.get(place)) for place, new in zip(positions, found, strict=True)]
 
         return in_order(parts())
+
+
+def searched(problem: Problem, graphs: Sequence[Graph], search: Search, settings: Settings) -> list[Solution]:
+    """What a search finds."""
+    if search.walks:
+        return [walked(problem, graph, search, settings) for graph in graphs]
+    found = searcher(search).solve(problem, graphs, settings)
+    return [replace(solution, reason=search.reason) for solution in found]
+
+
+def walked(problem: Problem, graph: Graph, search: Search, settings: Settings) -> Solution:
+    """What NuMVC finds, CP-SAT if the bound is close, NuMVC again and annealing, until one has proven the best."""
+    limit_s, clock = settings.time_limit_s, Deadline.after(settings.time_limit_s)
+    best = NuMvc().solve_one(problem, graph, settings.seed, Deadline.after(limit_s and WALK_SHARE * limit_s))
+    is_close = best.gap is not None and best.gap <= CLOSE and graph.num_edges <= CLOSE_EDGES
+    if not best.optimal and is_close and isinstance(prover(problem, graph), CpSat):
+        proof_s = SPARSE_EXACT_S if limit_s is None else min(SPARSE_EXACT_S, WALK_SHARE * limit_s)
+        tried = try_proof(problem, graph, settings.seed, proof_s)
+        best = both(best, tried) if tried else best
+    if not best.optimal and limit_s is not None:
+        again_s = max(0.0, clock.remaining_s - LEAST_LEFT * limit_s)
+        best = both(best, NuMvc().solve_one(problem, graph, settings.seed + 1, Deadline.after(again_s)))
+    if not best.optimal:
+        left_s = None if limit_s is None else max(LEAST_S, clock.remaining_s)
+        (found,) = searcher(search).solve(problem, [graph], replace(settings, time_limit_s=left_s, on_solved=None))
+        best = both(replace(found, reason=search.reason), best)
+    settings.tell(1)
+    return best
 
 
 def searcher(search: Search) -> Method:

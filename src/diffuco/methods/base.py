@@ -138,13 +138,20 @@ class GraphByGraph(Method):
 
     def solve_one(self, problem: Problem, graph: Graph, seed: int, deadline: Deadline) -> Solution:
         """The best of the states that the search finds."""
+        scaled = in_weight_units(problem, graph)
+        found = self.search(problem, scaled, seed, deadline) if graph.num_nodes else np.zeros((0, 1), dtype=np.bool_)
+        return self.best_of(problem, graph, found, seed, deadline)
+
+    def best_of(
+        self, problem: Problem, graph: Graph, found: NDArray[np.bool_], seed: int, deadline: Deadline
+    ) -> Solution:
+        """The best of some states, [num_nodes] or [num_nodes, S]."""
         import torch
 
         from diffuco.graphs.batch import make_batch
         from diffuco.inference.answers import best_solutions
 
         scaled = in_weight_units(problem, graph)
-        found = self.search(problem, scaled, seed, deadline) if graph.num_nodes else np.zeros((0, 1), dtype=np.bool_)
         states = torch.from_numpy(found[:, None] if found.ndim == 1 else found).float()
         seconds = {"load": 0.0, "sample": deadline.elapsed_s, "decode": 0.0}
         (solution,) = best_solutions(

@@ -27,10 +27,28 @@ def better(found: Solution, tried: Solution | None) -> Solution:
     best = ahead(found, tried)
     if best is not found:
         return replace(best, reason=f"{best.reason}, without a proof")
-    if tried.bound is not None and found.feasible and math.isclose(found.objective, tried.bound, rel_tol=1e-12):
-        reason = f"{found.reason}; no solution can be better, as {tried.found_by} proved"
-        return replace(found, bound=found.objective, optimal=True, reason=reason)
-    return replace(found, bound=tried.bound)
+    return tighter(found, tried)
+
+
+def both(first: Solution, second: Solution) -> Solution:
+    """The better of two, with the tighter of their bounds."""
+    return tighter(tighter(ahead(first, second), first), second)
+
+
+def tighter(found: Solution, other: Solution) -> Solution:
+    """A solution with the bound of another one, if that is tighter."""
+    return found if other.bound is None else bounded(found, other.bound, other.found_by)
+
+
+def bounded(found: Solution, bound: float, by: str) -> Solution:
+    """A solution with the tighter of its own bound and another one, and optimal if it reaches that."""
+    sign = found.problem.sign
+    if found.bound is not None and sign * found.bound >= sign * bound:
+        return found
+    if not found.feasible or not math.isclose(found.objective, bound, rel_tol=1e-12):
+        return replace(found, bound=bound)
+    reason = "; ".join(filter(None, (found.reason, f"no solution can be better, as {by} proves")))
+    return replace(found, bound=found.objective, optimal=True, reason=reason)
 
 
 def unsettled(graph: Graph, tried: Solution | None) -> Graph:

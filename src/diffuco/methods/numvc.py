@@ -1,16 +1,27 @@
-"""Vertex covers and independent sets by NuMVC: a local search that weighs edges (`ops.numba_cover_walk`)."""
+"""Vertex covers and independent sets by NuMVC: a local search that weighs edges (`ops.numba_cover_walk`).
+
+It ends where cliques that share out the nodes (`ops.numba_clique_cover`) show that no more can be found.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from diffuco.graphs.graph import Graph
 from diffuco.methods.base import Deadline, GraphByGraph
+from diffuco.methods.merging import bounded
 from diffuco.problems import MaximumIndependentSet, MinimumVertexCover, Problem
+from diffuco.solution.result import Solution
 
 NUM_STEPS = 200_000
 """Of each walk, without a time limit."""
 STEPS_AT_ONCE = 2_000
 """After so many, the clock is asked."""
+FIRST_ROUNDS, ROUNDS_BESIDE = 300, 1
+"""Rounds of looking for fewer cliques: before the walks, and after every `STEPS_AT_ONCE` of the first one."""
+MOST_LOOKS = 100_000_000
+"""Entries of the adjacency that the first rounds look at: some tenths of a second."""
+BY = "a partition into cliques"
+"""What bounds a solution."""
 NUM_WALKS = 2
 """Without a time limit; with one, there is a walk for every thread."""
 
@@ -32,22 +43,70 @@ class NuMvc(GraphByGraph):
 
     def search(self, problem: Problem, graph: Graph, seed: int, deadline: Deadline) -> NDArray[np.bool_]:
         """The best of every walk, as a cover or as the rest. [n, S]."""
+        return self._walk(problem, graph, seed, deadline, Cliques(graph, seed))
+
+    def solve_one(self, problem: Problem, graph: Graph, seed: int, deadline: Deadline) -> Solution:
+        """The best of the walks, with the bound of the cliques."""
+        cliques = Cliques(graph, seed)
+        found = self._walk(problem, graph, seed, deadline, cliques)
+        best = self.best_of(problem, graph, found, seed, deadline)
+        most = cliques.number
+        return bounded(best, float(most if isinstance(problem, MaximumIndependentSet) else graph.num_nodes - most), BY)
+
+    def _walk(
+        self, problem: Problem, graph: Graph, seed: int, deadline: Deadline, cliques: "Cliques"
+    ) -> NDArray[np.bool_]:
         # Importing these takes longer than many a proof, after which nothing is searched.
         import torch
 
         from diffuco.ops import numba_cover_walk as loops
         from diffuco.ops.threads import on_all_threads
 
-        num_walks = NUM_WALKS if deadline.limit_s is None else torch.get_num_threads()
+        has_clock = deadline.limit_s is not None
         walks = [
-            loops.make_walk(graph.csr.indptr, graph.csr.indices, seed * 1000 + number) for number in range(num_walks)
+            loops.make_walk(graph.csr.indptr, graph.csr.indices, seed * 1000 + number)
+            for number in range(torch.get_num_threads() if has_clock else NUM_WALKS)
         ]
 
-        def run(walk: loops.Walk) -> None:
-            loops.take_steps(walk, NUM_STEPS if deadline.limit_s is None else 1)
-            while deadline.limit_s is not None and not deadline.is_over:
-                loops.take_steps(walk, STEPS_AT_ONCE)
+        for walk in walks:
+            loops.take_steps(walk, 1)  # keeps the cover that it starts from
 
-        on_all_threads(run, [(walk,) for walk in walks])
+        def is_best() -> bool:
+            return any(graph.num_nodes - walk.counts[loops.BEST_SIZE] == cliques.number for walk in walks)
+
+        def run(number: int) -> None:
+            while not deadline.is_over and not is_best():
+                loops.take_steps(walks[number], STEPS_AT_ONCE)
+                if number == 0:
+                    cliques.improve(ROUNDS_BESIDE)
+
+        if has_clock:
+            on_all_threads(run, [(number,) for number in range(len(walks))])
+        elif not is_best():
+            on_all_threads(loops.take_steps, [(walk, NUM_STEPS) for walk in walks])
         covers = np.stack([walk.best for walk in walks], axis=1)
         return covers if isinstance(problem, MinimumVertexCover) else ~covers
+
+
+class Cliques:
+    """Cliques that share out the nodes of a graph; no independent set has more nodes than there are of them."""
+
+    def __init__(self, graph: Graph, seed: int) -> None:
+        from diffuco.ops.numba_clique_cover import share_out
+
+        self.indptr, self.indices, _ = graph.csr
+        self.seed = seed
+        self.cliques = share_out(self.indptr, self.indices)
+        self.improve(min(FIRST_ROUNDS, MOST_LOOKS // max(1, len(self.indices))))
+
+    @property
+    def number(self) -> int:
+        """How many there are."""
+        return 1 + int(self.cliques.max(initial=-1))
+
+    def improve(self, num_rounds: int) -> None:
+        """Look for fewer."""
+        from diffuco.ops.numba_clique_cover import share_again
+
+        self.seed += 1
+        self.cliques = share_again(self.indptr, self.indices, self.cliques, num_rounds, self.seed)
