@@ -134,7 +134,7 @@ def searches(monkeypatch):
     found = replace(diffuco.solve(graph, "mis", method="numvc", time_limit_s=0.2), optimal=False)
     greedy = diffuco.solve(graph, "mis", method="greedy")
 
-    def walk(self, problem, graph, seed, deadline):
+    def walk(self, walking, deadline):
         calls.append(("numvc", deadline.limit_s))
         return replace(found, bound=found.objective + calls[0][2])
 
@@ -146,7 +146,7 @@ def searches(monkeypatch):
         calls.append(("anneal", settings.time_limit_s))
         return [replace(greedy, found_by="anneal")]
 
-    monkeypatch.setattr(NuMvc, "solve_one", walk)
+    monkeypatch.setattr(NuMvc, "go_on", walk)
     monkeypatch.setattr(CpSat, "solve_one", prove)
     monkeypatch.setattr(FlipAnnealing, "solve", anneal)
     return graph, found, calls
@@ -158,7 +158,7 @@ def test_auto_proves_what_numvc_found_if_its_bound_is_close(searches, is_close):
     calls.append(("gap", None, 1 if is_close else 40))
     solution = diffuco.solve(graph, "mis", device="cpu", time_limit_s=2.0)
     _, first, second, *others = calls
-    assert first == ("numvc", pytest.approx(0.7))
+    assert first == ("numvc", pytest.approx(0.5))
     assert (solution.objective, solution.found_by, solution.optimal) == (found.objective, "numvc", is_close)
     if is_close:
         assert (second, others) == (("cp-sat", pytest.approx(0.7)), [])

@@ -2,12 +2,14 @@
 
 import re
 
+import numpy as np
 import pytest
 
 import diffuco
 from diffuco.foundation.progress import following
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.formats import write_graph
+from diffuco.graphs.generate import er_graph
 
 
 @pytest.mark.parametrize(
@@ -56,3 +58,12 @@ def test_the_command_shows_it_on_a_terminal_only(run, tmp_path, monkeypatch, is_
     assert outcome.code == 0
     shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", outcome.err)
     assert (re.search(r"best so far \d+ 0:00:0", shown) is not None) == is_terminal
+
+
+def test_local_search_reports_the_best_so_far():
+    graph, seen = er_graph(80, 0.2, np.random.default_rng(0)), []
+    with following(seen.append):
+        solution = diffuco.solve(graph, "mvc", method="numvc", time_limit_s=0.1)
+    assert not solution.optimal  # else it would stop before it reports
+    assert str(seen[-1]).startswith("exchanging nodes, steps ")
+    assert seen[-1].best >= solution.objective

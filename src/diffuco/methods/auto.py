@@ -25,7 +25,7 @@ from diffuco.methods.enumeration import MAX_NODES, Enumeration
 from diffuco.methods.exact import ExactMethod
 from diffuco.methods.highs import Highs
 from diffuco.methods.merging import better, both, settled_objective, unsettled
-from diffuco.methods.numvc import NuMvc
+from diffuco.methods.numvc import NuMvc, Walking
 from diffuco.pretrained import choose_models, full_models, has_model
 from diffuco.problems import MaximumClique, MaximumCut, MinimumDominatingSet, Problem, weight_unit
 from diffuco.solution.result import Solution
@@ -63,8 +63,8 @@ BESIDE_SHARE = 0.9
 """Of the time limit, for that solver: what it has found when the search ends counts."""
 WALK_NODES = (500, 2500)
 """Sizes of graphs that are not sparse on which NuMVC finds as much as annealing, or more."""
-WALK_SHARE = 0.35
-"""Of the time, for NuMVC, and the most for a proof after it."""
+WALK_SHARE, CLOSE_SHARE, ANNEAL_SHARE = 0.25, 0.35, 0.1
+"""Of the time: for NuMVC at first, the most for a proof then, and for annealing at last. NuMVC has the rest, too."""
 CLOSE = 0.15
 """Gap of what it has found to its bound, as a share, with which CP-SAT may prove the best in seconds."""
 CLOSE_EDGES = 200_000
@@ -144,15 +144,16 @@ def searched(problem: Problem, graphs: Sequence[Graph], search: Search, settings
 def walked(problem: Problem, graph: Graph, search: Search, settings: Settings) -> Solution:
     """What NuMVC finds, CP-SAT if the bound is close, NuMVC again and annealing, until one has proven the best."""
     limit_s, clock = settings.time_limit_s, Deadline.after(settings.time_limit_s)
-    best = NuMvc().solve_one(problem, graph, settings.seed, Deadline.after(limit_s and WALK_SHARE * limit_s))
+    walking = Walking(problem, graph, settings.seed, has_clock=limit_s is not None)
+    best = NuMvc().go_on(walking, Deadline.after(limit_s and WALK_SHARE * limit_s))
     is_close = best.gap is not None and best.gap <= CLOSE and graph.num_edges <= CLOSE_EDGES
     if not best.optimal and is_close and isinstance(prover(problem, graph), CpSat):
-        proof_s = SPARSE_EXACT_S if limit_s is None else min(SPARSE_EXACT_S, WALK_SHARE * limit_s)
+        proof_s = SPARSE_EXACT_S if limit_s is None else min(SPARSE_EXACT_S, CLOSE_SHARE * limit_s)
         tried = try_proof(problem, graph, settings.seed, proof_s)
         best = both(best, tried) if tried else best
     if not best.optimal and limit_s is not None:
-        again_s = max(0.0, clock.remaining_s - LEAST_LEFT * limit_s)
-        best = both(best, NuMvc().solve_one(problem, graph, settings.seed + 1, Deadline.after(again_s)))
+        again_s = max(0.0, clock.remaining_s - ANNEAL_SHARE * limit_s)
+        best = both(best, NuMvc().go_on(walking, Deadline.after(again_s)))
     if not best.optimal:
         left_s = None if limit_s is None else max(LEAST_S, clock.remaining_s)
         (found,) = searcher(search).solve(problem, [graph], replace(settings, time_limit_s=left_s, on_solved=None))

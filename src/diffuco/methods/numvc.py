@@ -6,6 +6,7 @@ It ends where cliques that share out the nodes (`ops.numba_clique_cover`) show t
 import numpy as np
 from numpy.typing import NDArray
 
+from diffuco.foundation.progress import Progress, current_follower
 from diffuco.graphs.graph import Graph
 from diffuco.methods.base import Deadline, GraphByGraph
 from diffuco.methods.merging import bounded
@@ -20,8 +21,6 @@ FIRST_ROUNDS, ROUNDS_BESIDE = 300, 1
 """Rounds of looking for fewer cliques: before the walks, and after every `STEPS_AT_ONCE` of the first one."""
 MOST_LOOKS = 100_000_000
 """Entries of the adjacency that the first rounds look at: some tenths of a second."""
-BY = "a partition into cliques"
-"""What bounds a solution."""
 NUM_WALKS = 2
 """Without a time limit; with one, there is a walk for every thread."""
 
@@ -43,49 +42,77 @@ class NuMvc(GraphByGraph):
 
     def search(self, problem: Problem, graph: Graph, seed: int, deadline: Deadline) -> NDArray[np.bool_]:
         """The best of every walk, as a cover or as the rest. [n, S]."""
-        return self._walk(problem, graph, seed, deadline, Cliques(graph, seed))
+        walking = Walking(problem, graph, seed, has_clock=deadline.limit_s is not None)
+        walking.run(deadline)
+        return walking.states
 
     def solve_one(self, problem: Problem, graph: Graph, seed: int, deadline: Deadline) -> Solution:
         """The best of the walks, with the bound of the cliques."""
-        cliques = Cliques(graph, seed)
-        found = self._walk(problem, graph, seed, deadline, cliques)
-        best = self.best_of(problem, graph, found, seed, deadline)
-        most = cliques.number
-        return bounded(best, float(most if isinstance(problem, MaximumIndependentSet) else graph.num_nodes - most), BY)
+        return self.go_on(Walking(problem, graph, seed, has_clock=deadline.limit_s is not None), deadline)
 
-    def _walk(
-        self, problem: Problem, graph: Graph, seed: int, deadline: Deadline, cliques: "Cliques"
-    ) -> NDArray[np.bool_]:
+    def go_on(self, walking: "Walking", deadline: Deadline) -> Solution:
+        """The best of walks that may have begun before."""
+        walking.run(deadline)
+        best = self.best_of(walking.problem, walking.graph, walking.states, walking.seed, deadline)
+        return bounded(best, walking.bound, "a partition into cliques")
+
+
+class Walking:
+    """Walks on one graph, and the cliques that bound what they can find."""
+
+    def __init__(self, problem: Problem, graph: Graph, seed: int, *, has_clock: bool) -> None:
         # Importing these takes longer than many a proof, after which nothing is searched.
         import torch
 
         from diffuco.ops import numba_cover_walk as loops
-        from diffuco.ops.threads import on_all_threads
 
-        has_clock = deadline.limit_s is not None
-        walks = [
+        self.problem, self.graph, self.seed, self.loops = problem, graph, seed, loops
+        self.cliques = Cliques(graph, seed)
+        self.walks = [
             loops.make_walk(graph.csr.indptr, graph.csr.indices, seed * 1000 + number)
             for number in range(torch.get_num_threads() if has_clock else NUM_WALKS)
         ]
-
-        for walk in walks:
+        for walk in self.walks:
             loops.take_steps(walk, 1)  # keeps the cover that it starts from
 
-        def is_best() -> bool:
-            return any(graph.num_nodes - walk.counts[loops.BEST_SIZE] == cliques.number for walk in walks)
+    @property
+    def states(self) -> NDArray[np.bool_]:
+        """The best of every walk, as a cover or as the rest. [n, S]."""
+        covers = np.stack([walk.best for walk in self.walks], axis=1)
+        return covers if isinstance(self.problem, MinimumVertexCover) else ~covers
 
-        def run(number: int) -> None:
+    @property
+    def bound(self) -> float:
+        """What no solution is better than."""
+        return self._objective(self.graph.num_nodes - self.cliques.number)
+
+    def _objective(self, cover_size: int) -> float:
+        is_cover = isinstance(self.problem, MinimumVertexCover)
+        return float(cover_size if is_cover else self.graph.num_nodes - cover_size)
+
+    def run(self, deadline: Deadline) -> None:
+        """Walk until the time is over, or for `NUM_STEPS` if there is no clock, or until the bound is met."""
+        from diffuco.ops.threads import on_all_threads
+
+        loops, walks, follower = self.loops, self.walks, current_follower()
+
+        def is_best() -> bool:
+            smallest = min(int(walk.counts[loops.BEST_SIZE]) for walk in walks)
+            return smallest == self.graph.num_nodes - self.cliques.number
+
+        def walk_on(number: int) -> None:
             while not deadline.is_over and not is_best():
                 loops.take_steps(walks[number], STEPS_AT_ONCE)
                 if number == 0:
-                    cliques.improve(ROUNDS_BESIDE)
+                    self.cliques.improve(ROUNDS_BESIDE)
+                    steps, smallest = (int(walks[0].counts[count]) for count in (loops.STEP, loops.BEST_SIZE))
+                    if follower:
+                        follower(Progress("exchanging nodes, steps", steps, None, self._objective(smallest)))
 
-        if has_clock:
-            on_all_threads(run, [(number,) for number in range(len(walks))])
+        if deadline.limit_s is not None:
+            on_all_threads(walk_on, [(number,) for number in range(len(walks))])
         elif not is_best():
             on_all_threads(loops.take_steps, [(walk, NUM_STEPS) for walk in walks])
-        covers = np.stack([walk.best for walk in walks], axis=1)
-        return covers if isinstance(problem, MinimumVertexCover) else ~covers
 
 
 class Cliques:

@@ -46,7 +46,7 @@ class Solution:
     sweeps: int = field(default=0, repr=False)
     """Annealing sweeps that refined each sample of a model."""
     optimal: bool = field(default=False, repr=False)
-    """Whether an exact solver proved that nothing is better."""
+    """Whether it is proven that nothing is better: by an exact solver, or by a bound that is reached."""
     bound: float | None = field(default=None, repr=False)
     """No solution is better than this; None if nothing is known."""
     settled: NDArray[np.bool_] | None = field(default=None, repr=False)
