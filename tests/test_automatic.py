@@ -17,7 +17,7 @@ from diffuco.graphs.formats import write_graph
 from diffuco.graphs.generate import ba_graph, er_graph
 from diffuco.graphs.graph import Graph
 from diffuco.methods import auto as automatic
-from diffuco.methods import get_method
+from diffuco.methods import get_method, proofs
 from diffuco.methods.anneal import FlipAnnealing
 from diffuco.methods.auto import Search, plan
 from diffuco.methods.cp_sat import CpSat
@@ -39,7 +39,7 @@ def without_proofs(monkeypatch):
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_small_graphs_are_solved_to_the_proven_optimum(problem, monkeypatch):
-    monkeypatch.setattr(automatic, "EXACT_S", 60.0)  # a busy machine may need more than a second
+    monkeypatch.setattr(proofs, "EXACT_S", 60.0)  # a busy machine may need more than a second
     dataset = "qubo-tiny" if problem == "qubo" else "ba-tiny"
     graphs = get_dataset(dataset).graphs("validation", 2)
     expected = diffuco.solve(graphs, problem, method="highs")
@@ -53,7 +53,7 @@ def test_small_graphs_are_solved_to_the_proven_optimum(problem, monkeypatch):
 
 @pytest.mark.parametrize("problem", ["mis", "mvc", "max-clique", "mds"])
 def test_small_graphs_with_node_weights_too(problem, monkeypatch):
-    monkeypatch.setattr(automatic, "EXACT_S", 60.0)
+    monkeypatch.setattr(proofs, "EXACT_S", 60.0)
     rng = np.random.default_rng(0)
     plain = get_dataset("ba-tiny").graphs("validation", 2)
     graphs = [replace(graph, node_weights=rng.integers(0, 50, graph.num_nodes) / 4) for graph in plain]
@@ -81,10 +81,10 @@ def test_proofs_are_given_up_where_they_fail(monkeypatch):
     def fail(problem, graph, seed, limit_s):
         tried.append(limit_s)
 
-    monkeypatch.setattr(automatic, "try_proof", fail)
+    monkeypatch.setattr(proofs, "try_proof", fail)
     graphs = get_dataset("rb-tiny").graphs("validation", 5)
     solutions = diffuco.solve(graphs, "mis", method="auto", device="cpu", time_limit_s=0.05)
-    assert tried == [0.025] * automatic.PATIENCE
+    assert tried == [0.025] * proofs.PATIENCE
     assert [solution.graph for solution in solutions] == graphs
 
 
@@ -116,28 +116,28 @@ def test_large_graphs_without_loose_ends_are_not_given_to_a_solver():
     grid = Graph.from_edges(list(nx.convert_node_labels_to_integers(nx.grid_2d_graph(100, 110)).edges))
     hubs = ba_graph(20_000, 4, rng)
     leaves = Graph.from_edges([*hubs.edges.tolist(), *((node, 20_000 + node) for node in range(4000))])
-    assert [automatic.can_shrink(graph) for graph in (full, hubs, loose, grid, leaves)] == [
+    assert [proofs.can_shrink(graph) for graph in (full, hubs, loose, grid, leaves)] == [
         False,
         False,
         True,
         True,
         True,
     ]
-    assert automatic.can_shrink(er_graph(5000, 8 / 5000, rng))
+    assert proofs.can_shrink(er_graph(5000, 8 / 5000, rng))
     for problem in ("mis", "mds"):
-        assert not automatic.is_worth_a_try(get_problem(problem), full)
-        assert automatic.is_worth_a_try(get_problem(problem), loose)
+        assert not proofs.is_worth_a_try(get_problem(problem), full)
+        assert proofs.is_worth_a_try(get_problem(problem), loose)
 
 
 def test_dominating_sets_of_dense_communities_are_proven():
     within = [pair for first in range(0, 480, 40) for pair in itertools.combinations(range(first, first + 40), 2)]
     graph = Graph.from_edges(within + [(node, (node + 47) % 480) for node in range(0, 480, 8)], 480)
-    assert not automatic.is_small(get_problem("mds"), graph)
-    assert not automatic.is_sparse(graph)
+    assert not proofs.is_small(get_problem("mds"), graph)
+    assert not proofs.is_sparse(graph)
     solution = diffuco.solve(graph, "mds", device="cpu", time_limit_s=20.0)
     assert (solution.optimal, solution.found_by) == (True, "cp-sat")
-    assert automatic.proof_limit(get_problem("mds"), graph, 20.0) == 10
-    assert automatic.proof_limit(get_problem("mis"), graph, 20.0) == 0
+    assert proofs.proof_limit(get_problem("mds"), graph, 20.0) == 10
+    assert proofs.proof_limit(get_problem("mis"), graph, 20.0) == 0
 
 
 def test_what_an_exact_solver_found_without_a_proof_counts_if_it_is_better(monkeypatch):
@@ -168,7 +168,7 @@ def test_what_an_exact_solver_found_without_a_proof_counts_if_it_is_better(monke
     assert (solution.found_by, solution.bound) == ("anneal", 599.0)
     assert solution.objective >= 0.98 * best.objective
     diffuco.solve(graph, "mis", device="cpu", time_limit_s=0.1)
-    given = [automatic.EXACT_S + 600 / automatic.SPARSE_NODES_PER_S, 1.0]  # none within 0.1 s
+    given = [proofs.EXACT_S + 600 / proofs.SPARSE_NODES_PER_S, 1.0]  # none within 0.1 s
     assert limits == pytest.approx(given, abs=0.01)
 
 
@@ -234,7 +234,7 @@ def test_a_model_serves_where_it_pays(monkeypatch, without_proofs):
 
 def test_without_or_tools_highs_proves(run, house, monkeypatch):
     monkeypatch.setattr("diffuco.methods.cp_sat.find_spec", lambda _: None)
-    monkeypatch.setattr(automatic, "MAX_NODES", 0)
+    monkeypatch.setattr(proofs, "MAX_NODES", 0)
     for problem, prover in (("mis", "highs"), ("max-clique", "clique-search")):  # our own search needs neither
         outcome = run("solve", problem, house)
         assert (outcome.code, outcome.err) == (0, f"note: proven optimal by {prover}\n")

@@ -9,7 +9,7 @@ import pytest
 import diffuco
 from diffuco.graphs.generate import er_graph
 from diffuco.graphs.graph import Graph
-from diffuco.methods import auto as automatic
+from diffuco.methods import proofs
 from diffuco.methods.clique import CliqueSearch
 from diffuco.methods.exact import ExactResult
 from diffuco.ops import numba_clique
@@ -134,8 +134,8 @@ def test_the_same_seed_gives_the_same_clique(graph):
 
 
 def test_auto_keeps_what_was_found_without_a_proof(monkeypatch):
-    monkeypatch.setattr(automatic, "EXACT_S", 0.05)
-    monkeypatch.setattr(automatic, "SPARSE_EXACT_S", 0.05)
+    monkeypatch.setattr(proofs, "EXACT_S", 0.05)
+    monkeypatch.setattr(proofs, "SPARSE_EXACT_S", 0.05)
     solution = diffuco.solve(random_graph(400, 0.9, seed=0), "max-clique", device="cpu")
     assert not solution.optimal
     assert solution.objective <= solution.bound

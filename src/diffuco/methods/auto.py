@@ -2,63 +2,54 @@
 
 What is best comes from measurements (docs/choosing.md). A small graph is given to an exact solver for about a second, a
 sparse one for some seconds: presolve often leaves nothing of it, and what the solver finds counts even without a proof.
-A graph that falls apart is proven piece by piece, and only the pieces that are left are searched.
 So does what our own clique search finds, which takes graphs of any size and density. Dominating sets of denser graphs
-are tried, too. Graphs that remain are annealed from random states. In the same time that finds as much as refined
-samples of a model, or more, with two exceptions on a GPU. With milliseconds to spend, a model that was trained on such
-graphs is ahead for cuts and dominating sets. And on a large graph the graph itself decides (`contest`), while an exact
-solver runs beside on the CPU.
+are tried, too (`proofs`). A graph that falls apart is proven piece by piece, and only what is left is searched.
+
+On a CPU, independent sets of graphs like RB are walked to, with a bound. Other graphs are annealed from random states.
+In the same time that finds as much as refined samples of a model, or more, with two exceptions on a GPU. With
+milliseconds to spend, a model that was trained on such graphs is ahead for cuts and dominating sets. And on a large
+graph the graph itself decides (`contest`), while an exact solver runs beside on the CPU.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from diffuco.foundation.errors import InputError
 from diffuco.foundation.progress import in_units
 from diffuco.graphs.by_size import in_order
 from diffuco.graphs.graph import Graph
 from diffuco.methods.base import Deadline, Method, Settings, beside
-from diffuco.methods.clique import CliqueSearch
 from diffuco.methods.cp_sat import CpSat
-from diffuco.methods.enumeration import MAX_NODES, Enumeration
-from diffuco.methods.exact import ExactMethod
-from diffuco.methods.highs import Highs
 from diffuco.methods.merging import better, both, settled_objective, unsettled
 from diffuco.methods.numvc import NuMvc, Walking
+from diffuco.methods.proofs import (
+    EXACT_S,
+    LARGE_NODES,
+    LEAST_LEFT,
+    SPARSE_EXACT_S,
+    counts_cliques,
+    is_sparse,
+    is_worth_a_try,
+    proof_limit,
+    prove,
+    prover,
+    try_proof,
+)
 from diffuco.pretrained import choose_models, full_models, has_model
-from diffuco.problems import MaximumClique, MaximumCut, MinimumDominatingSet, Problem, weight_unit
+from diffuco.problems import MaximumCut, MinimumDominatingSet, Problem, weight_unit
 from diffuco.solution.result import Solution
 
 if TYPE_CHECKING:
     import torch
 
-EXACT: tuple[ExactMethod, ...] = (CliqueSearch(), CpSat(), Highs())
-"""What proves an optimum of more than a few nodes: the first that solves the problem and is installed."""
-EXACT_S = 1.0
-"""Seconds that a proof may take; a time limit that is shorter is shared equally with the search."""
-EXACT_EDGES = 50_000
-SPARSE_EXACT_S = 5.0
-"""The most seconds for a sparse graph that is not small, which takes as long to anneal, or half of a time limit."""
-SPARSE_NODES_PER_S = 2000
-"""Nodes that each of those seconds is for."""
-SPARSE_DEGREE = 32
-"""Mean degree up to which a graph is sparse."""
-LOOSE_DEGREE = 5
-LOOSE_SHARE = 0.1
-"""Of the nodes of a large graph with this mean degree or more: the least that must have at most two neighbours."""
-DENSE_EDGES = 100_000
-"""The most edges of other graphs whose dominating sets are tried. CP-SAT proves those of social networks at once."""
 MODEL_PROBLEMS = (MaximumCut, MinimumDominatingSet)
 """Problems for which samples of a model are ahead of annealing, on a GPU and within `MODEL_S`."""
 MODEL_NODES = 500
 """Smallest graphs on which they are."""
 MODEL_S = 0.01
 """Most seconds per graph with which they are."""
-LARGE_NODES = 10_000
-"""Smallest graphs that a GPU searches one by one, from samples and from random states."""
 EDGES_PER_S = 100_000
-"""Edges of such a graph that each second of its time is for, beyond the first, if an exact solver runs beside."""
+"""Edges of a large graph on a GPU that each second is for, beyond the first, if an exact solver runs beside."""
 BESIDE_SHARE = 0.9
 """Of the time limit, for that solver: what it has found when the search ends counts."""
 WALK_NODES = (500, 2500)
@@ -70,13 +61,9 @@ CLOSE = 0.15
 CLOSE_EDGES = 200_000
 """The most edges for that."""
 WALK_S = 1.0
-"""The least seconds for both."""
+"""The least seconds with which it is tried."""
 LEAST_S = 0.01
 """For annealing, also if the others took longer than they were given."""
-LEAST_LEFT = 0.25
-"""Share of a time limit that the search gets, also after a solver that took longer than it was given."""
-PATIENCE = 2
-"""After this many graphs in a row that were not proven, the others are not tried."""
 
 
 class Search(NamedTuple):
@@ -232,94 +219,3 @@ def contested(problem: Problem, graph: Graph, settings: Settings) -> Solution:
         found = contest(problem, graph, settings, lambda: proven() is not None)
     tried = proof.result() if proof and (limit_s is None or proof.done()) else None
     return proven() or better(found, tried)
-
-
-def prove(
-    problem: Problem, graphs: Sequence[Graph], positions: Sequence[int], seed: int, limit_s: float | None
-) -> Iterator[tuple[int, Solution | None, float]]:
-    """Positions of graphs, what exact solvers find and after how many seconds, until several were not proven."""
-    failures = 0
-    for position in positions:
-        graph = graphs[position]
-        if failures == PATIENCE:
-            return
-        proof_s = proof_limit(problem, graph, limit_s)
-        if not proof_s:
-            continue
-        clock = Deadline.after(proof_s)
-        solution = try_proof(problem, graph, seed, proof_s)
-        failures = 0 if solution and solution.optimal else failures + 1
-        yield position, solution, clock.elapsed_s
-
-
-def proof_limit(problem: Problem, graph: Graph, limit_s: float | None) -> float:
-    """Seconds that a proof may take of those that a graph has; 0: none is tried."""
-    if is_small(problem, graph):
-        return EXACT_S if limit_s is None else min(EXACT_S, limit_s / 2)
-    if not is_worth_a_try(problem, graph):
-        return 0.0
-    if limit_s is None:
-        return min(SPARSE_EXACT_S, EXACT_S + graph.num_nodes / SPARSE_NODES_PER_S)
-    if counts_cliques(problem, graph):
-        return limit_s * (1 - LEAST_LEFT)  # it has a local search that is ahead of annealing
-    return limit_s / 2 if limit_s >= EXACT_S else 0.0
-
-
-def try_proof(problem: Problem, graph: Graph, seed: int, limit_s: float) -> Solution | None:
-    """What an exact solver finds in this time; None where there is none that takes the graph."""
-    solver = prover(problem, graph)
-    if solver is None:
-        return None
-    try:
-        return solver.solve_one(problem, graph, seed, Deadline.after(limit_s))
-    except InputError:  # weights that it cannot take
-        return None
-
-
-def prover(problem: Problem, graph: Graph) -> ExactMethod | None:
-    """The exact solver for a graph, if one is installed."""
-    if graph.num_nodes <= MAX_NODES and Enumeration().solves(problem):
-        return Enumeration()
-    weighted = graph.node_weights is not None and problem.uses_node_weights
-    for method in (CliqueSearch(), Highs()) if is_sparse(graph) and not is_small(problem, graph) else EXACT:
-        if (
-            method.solves(problem)
-            and not method.missing()
-            and not (weighted and not method.takes_node_weights(problem))
-        ):
-            return method
-    return None
-
-
-def is_worth_a_try(problem: Problem, graph: Graph) -> bool:
-    """Whether an exact solver is worth a try on a graph that is not small; our own clique search always is."""
-    if isinstance(problem, MaximumClique):
-        is_worth = counts_cliques(problem, graph)
-    elif isinstance(problem, MinimumDominatingSet):
-        is_worth = can_shrink(graph) if is_sparse(graph) else graph.num_edges <= DENSE_EDGES
-    else:
-        is_worth = is_sparse(graph) and can_shrink(graph)
-    return is_worth and graph.num_edges <= problem.proof_edges
-
-
-def is_sparse(graph: Graph) -> bool:
-    """Whether presolve of an exact solver may leave little of a graph."""
-    return 2 * graph.num_edges <= SPARSE_DEGREE * graph.num_nodes
-
-
-def can_shrink(graph: Graph) -> bool:
-    """Whether presolve can begin: at nodes with few neighbours, of which some large sparse graphs have hardly any."""
-    if graph.num_nodes < LARGE_NODES or 2 * graph.num_edges < LOOSE_DEGREE * graph.num_nodes:
-        return True
-    return float((graph.degrees <= 2).mean()) >= LOOSE_SHARE
-
-
-def is_small(problem: Problem, graph: Graph) -> bool:
-    """Whether a general solver can be expected to prove an optimum in about a second."""
-    is_general = not counts_cliques(problem, graph)
-    return is_general and graph.num_nodes <= problem.proof_nodes and graph.num_edges <= EXACT_EDGES
-
-
-def counts_cliques(problem: Problem, graph: Graph) -> bool:
-    """Whether our own clique search takes the graph."""
-    return isinstance(problem, MaximumClique) and graph.node_weights is None
