@@ -95,7 +95,7 @@ def leave_out(walk: Walk, order: Ints) -> None:
         for entry in range(walk.indptr[node], walk.indptr[node + 1]):
             is_free &= in_cover(walk, int(walk.neighbours[entry]))
         if is_free:
-            remove(walk, node)
+            flip(walk, node)
 
 
 @compiled
@@ -109,17 +109,17 @@ def take_steps(walk: Walk, num_steps: int) -> None:
                 walk.best[node] = in_cover(walk, node)
             if counts[COVER_SIZE] == 0:
                 return
-            remove(walk, cheapest(walk))
+            flip(walk, cheapest(walk))
         counts[STEP] += 1
         if counts[COVER_SIZE]:
             node = cheapest(walk)
-            remove(walk, node)
+            flip(walk, node)
             walk.may_join[node] = False
         entry = walk.uncovered[below(walk, counts[NUM_UNCOVERED])]
         node, other = int(walk.neighbours[entry]), int(walk.neighbours[walk.twins[entry]])
         if not walk.may_join[node] or (walk.may_join[other] and walk.ranks[other] > walk.ranks[node]):
             node = other
-        add(walk, node)
+        flip(walk, node)
         counts[LAST] = node
         for position in range(counts[NUM_UNCOVERED]):
             entry = walk.uncovered[position]
@@ -170,52 +170,30 @@ def highest(ranks: Ints) -> int:
 
 
 @compiled
-def remove(walk: Walk, node: int) -> None:
-    """Take a node out of the cover."""
+def flip(walk: Walk, node: int) -> None:
+    """Take a node out of the cover, or into it."""
     counts, ranks, may_join = walk.counts, walk.ranks, walk.may_join
-    counts[COVER_SIZE] -= 1
-    lost = score(walk, node)
+    turned, sign = -score(walk, node), -1 if in_cover(walk, node) else 1
+    counts[COVER_SIZE] += sign
     walk.changed[node] = min(counts[STEP], AGES - 1)
-    ranks[node] = -lost * AGES - walk.changed[node] - OUTSIDE
+    ranks[node] = turned * AGES - walk.changed[node] - (OUTSIDE if sign < 0 else 0)
     first, end = walk.indptr[node], walk.indptr[node + 1]
     neighbours, weights = walk.neighbours[first:end], walk.weights[first:end]
     for position in range(len(neighbours)):
         other = neighbours[position]
         may_join[other] = True
-        weight = AGES * np.int64(weights[position])
+        change = sign * AGES * np.int64(weights[position])
         if ranks[other] > -OUTSIDE // 2:
-            ranks[other] -= weight
-        else:
-            ranks[other] += weight
-            edge = min(first + position, walk.twins[first + position])
+            ranks[other] += change
+            continue
+        ranks[other] -= change
+        edge = min(first + position, walk.twins[first + position])
+        if sign < 0:
             walk.waiting[edge] = counts[NUM_UNCOVERED]
             walk.uncovered[counts[NUM_UNCOVERED]] = edge
-            counts[NUM_UNCOVERED] += 1
-
-
-@compiled
-def add(walk: Walk, node: int) -> None:
-    """Take a node into the cover."""
-    counts, ranks, may_join = walk.counts, walk.ranks, walk.may_join
-    counts[COVER_SIZE] += 1
-    gained = score(walk, node)
-    walk.changed[node] = min(counts[STEP], AGES - 1)
-    ranks[node] = -gained * AGES - walk.changed[node]
-    first, end = walk.indptr[node], walk.indptr[node + 1]
-    neighbours, weights = walk.neighbours[first:end], walk.weights[first:end]
-    for position in range(len(neighbours)):
-        other = neighbours[position]
-        may_join[other] = True
-        weight = AGES * np.int64(weights[position])
-        if ranks[other] > -OUTSIDE // 2:
-            ranks[other] += weight
-        else:
-            ranks[other] -= weight
-            counts[NUM_UNCOVERED] -= 1
-            place, last = (
-                walk.waiting[min(first + position, walk.twins[first + position])],
-                walk.uncovered[counts[NUM_UNCOVERED]],
-            )
+        counts[NUM_UNCOVERED] -= sign
+        if sign > 0:
+            place, last = walk.waiting[edge], walk.uncovered[counts[NUM_UNCOVERED]]
             walk.uncovered[place], walk.waiting[last] = last, place
 
 
