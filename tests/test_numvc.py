@@ -169,6 +169,14 @@ def test_auto_proves_what_numvc_found_if_its_bound_is_close(searches, is_close):
         assert solution.bound == found.objective + 40
 
 
+def test_seconds_are_those_of_all_searches(monkeypatch):
+    monkeypatch.setattr(automatic, "CLOSE", -1.0)  # no proof ends it early
+    graph = rb_graph(60, 10, 0.4, np.random.default_rng(0))
+    solution = diffuco.solve(graph, "mis", device="cpu", time_limit_s=1.0)
+    assert not solution.optimal
+    assert sum(solution.seconds.values()) > 0.9
+
+
 def test_a_limit_that_is_over_leaves_a_cover():
     graph = rb_graph(60, 10, 0.4, np.random.default_rng(0))
     (solution,) = diffuco.solve([graph], "mis", method="numvc", time_limit_s=1e-6)
