@@ -7,10 +7,12 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 import oracle
+from diffuco import ops
 from diffuco.foundation.errors import GraphWarning, InputError
 from diffuco.graphs.batch import DenseBatch, SparseBatch, dense, make_batch
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph
+from diffuco.ops import reference
 
 
 @st.composite
@@ -75,6 +77,17 @@ def test_gradient_of_neighbor_sum_agrees(graphs, seed):
     spread = padded.index_copy(0, rows, values)
     (other,) = torch.autograd.grad((dense.neighbor_sum(spread, weighted=True)[rows] * upstream).sum(), values)
     assert_close(one, other)
+
+
+@settings(max_examples=30, deadline=None)
+@given(graph_lists(), st.booleans(), st.integers(0, 99))
+def test_sums_in_float64_equal_the_reference(graphs, weighted, seed):
+    batch = SparseBatch.from_graphs(graphs)
+    values = torch.randn(batch.num_rows, 3, generator=oracle.seeded(seed), dtype=torch.float64)
+    weights = batch.weights if weighted else None
+    found = ops.neighbor_sum(values, batch.indptr, batch.indices, weights)
+    assert found.dtype == torch.float64
+    assert_close(found, reference.csr_neighbor_sum(values, batch.indptr, batch.indices, weights))
 
 
 def test_selecting_graphs_on_the_device_equals_building_them():

@@ -14,6 +14,7 @@ from torch import Tensor
 from diffuco.foundation.errors import InputError
 from diffuco.ops import (
     reference,
+    scipy_neighbor_sum,
     torch_anneal,
     torch_bifurcation,
     torch_color_anneal,
@@ -43,7 +44,9 @@ def neighbor_sum(values: Tensor, indptr: Tensor, indices: Tensor, weights: Tenso
     >>> neighbor_sum(torch.tensor([[1.0], [2.0], [4.0]]), *path).ravel().tolist()
     [2.0, 5.0, 2.0]
     """
-    return _symmetric_sum(values, lambda flat: reference.csr_neighbor_sum(flat, indptr, indices, weights))
+    is_wide = values.dtype == torch.float64 and values.device.type == "cpu"
+    made = scipy_neighbor_sum if is_wide else reference
+    return _symmetric_sum(values, lambda flat: made.csr_neighbor_sum(flat, indptr, indices, weights))
 
 
 def list_neighbor_sum(values: Tensor, lists: NeighborLists) -> Tensor:
