@@ -10,7 +10,14 @@ import oracle
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import DenseBatch, SparseBatch
 from diffuco.graphs.graph import Graph
-from diffuco.problems import all_problems, check_weights, get_problem, ignored_weights, without_ignored_weights
+from diffuco.problems import (
+    all_problems,
+    check_weights,
+    get_problem,
+    greedy,
+    ignored_weights,
+    without_ignored_weights,
+)
 
 PROBLEMS = [*all_problems(), *(get_problem(name, 1.5) for name in ("mis", "mvc", "max-clique", "mds"))]
 for_all_problems = pytest.mark.parametrize("problem", PROBLEMS, ids=str)
@@ -188,3 +195,17 @@ def test_weights_that_a_problem_does_not_know_are_told(name, ignored):
     assert [str(warning.message) for warning in caught] == (
         [f"graph: {name} ignores the {ignored} in it"] if ignored else []
     )
+
+
+@pytest.mark.parametrize("weights", [None, [0.0, 1.5, 2.0]], ids=["plain", "weighted"])
+@pytest.mark.parametrize("rule", [greedy.independent_set, greedy.vertex_cover, greedy.dominating_set])
+def test_greedy_chooses_the_same_compiled(monkeypatch, rule, weights):
+    rng = np.random.default_rng(3)
+    edges = rng.integers(0, 60, size=(150, 2))
+    node_weights = None if weights is None else rng.choice(weights, 60)
+    graph = Graph.from_edges(edges[edges[:, 0] != edges[:, 1]], 60, node_weights=node_weights)
+    plain = rule(graph, np.random.default_rng(0))
+    monkeypatch.setattr(greedy, "COMPILED_NODES", 0)
+    compiled = rule(graph, np.random.default_rng(0))
+    assert 0 < plain.sum() < 60
+    assert (plain == compiled).all()

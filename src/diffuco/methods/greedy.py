@@ -16,7 +16,7 @@ from diffuco.problems import MinimumVertexCover, Problem, States
 from diffuco.problems.greedy import independent_set
 from diffuco.solution.result import Solution, as_count
 
-GREEDY_NODES = 5000
+GREEDY_NODES = 50_000
 """The largest graph on which samples are compared with a greedy choice, which takes a tenth of a second."""
 
 

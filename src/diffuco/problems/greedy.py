@@ -1,7 +1,8 @@
 """Greedy rules: in each step the node that looks best by its degree and weight, never taken back; ties are random."""
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,49 +12,23 @@ from diffuco.problems.linear_model import node_costs
 
 States = NDArray[np.bool_]
 Rng = np.random.Generator
-FREE = 1e100
-"""How much a node that weighs nothing is preferred."""
+Ints = Sequence[int] | NDArray[np.int64]
+Floats = Sequence[float] | NDArray[np.float64]
+Rule = Callable[[Ints, Ints, Floats, Ints], States]
+COMPILED_NODES = 10_000
+"""Smallest graphs whose loops are compiled: on others, loading them takes longer."""
+ALMOST_FREE = 1e-100
+"""What a node that weighs nothing counts as, so that of those the most useful comes first."""
 
 
 def independent_set(graph: Graph, rng: Rng) -> States:
     """Take the node that weighs most for itself and its neighbours left, drop those, repeat."""
-    neighbors, weights = _neighbors(graph), node_costs(graph).tolist()
-    degrees: list[int] = graph.degrees.tolist()
-    chosen, is_left = np.zeros(graph.num_nodes, dtype=np.bool_), [True] * graph.num_nodes
-
-    def key(node: int) -> float:
-        return -float(weights[node]) / (degrees[node] + 1)
-
-    queue = _Queue([key(node) for node in range(graph.num_nodes)], rng)
-    while (node := queue.pop(lambda node: key(node) if is_left[node] else None)) is not None:
-        chosen[node], is_left[node] = True, False
-        dropped = [other for other in neighbors[node] if is_left[other]]
-        for other in dropped:
-            is_left[other] = False
-        for other in dropped:
-            for third in neighbors[other]:
-                if is_left[third]:
-                    degrees[third] -= 1
-                    queue.push(third, key(third))
-    return chosen
+    return _chosen(_weighing_most, graph, node_costs(graph), rng)
 
 
 def vertex_cover(graph: Graph, rng: Rng) -> States:
     """Take the node with the most uncovered edges for its weight until none is left."""
-    neighbors, uncovered, weights = _neighbors(graph), graph.degrees.tolist(), node_costs(graph).tolist()
-    chosen = np.zeros(graph.num_nodes, dtype=np.bool_)
-
-    def key(node: int) -> float:
-        return -_per_weight(uncovered[node], weights[node])
-
-    queue = _Queue([key(node) for node in range(graph.num_nodes)], rng)
-    while (node := queue.pop(lambda node: None if chosen[node] or not uncovered[node] else key(node))) is not None:
-        chosen[node] = True
-        for other in neighbors[node]:
-            if not chosen[other]:
-                uncovered[other] -= 1
-                queue.push(other, key(other))
-    return chosen
+    return _chosen(_covering_most, graph, np.maximum(node_costs(graph), ALMOST_FREE), rng)
 
 
 def clique(graph: Graph, rng: Rng) -> States:
@@ -76,22 +51,7 @@ def clique(graph: Graph, rng: Rng) -> States:
 
 def dominating_set(graph: Graph, rng: Rng) -> States:
     """Take the node that dominates the most nodes not dominated so far for its weight."""
-    neighbors, gains, weights = _neighbors(graph), (graph.degrees + 1).tolist(), node_costs(graph).tolist()
-    chosen, is_dominated = np.zeros(graph.num_nodes, dtype=np.bool_), [False] * graph.num_nodes
-
-    def key(node: int) -> float:
-        return -_per_weight(gains[node], weights[node])
-
-    queue = _Queue([key(node) for node in range(graph.num_nodes)], rng)
-    while (node := queue.pop(lambda node: key(node) if gains[node] else None)) is not None:
-        chosen[node] = True
-        for other in (node, *neighbors[node]):
-            if not is_dominated[other]:
-                is_dominated[other] = True
-                for third in (other, *neighbors[other]):
-                    gains[third] -= 1
-                    queue.push(third, key(third))
-    return chosen
+    return _chosen(_dominating_most, graph, np.maximum(node_costs(graph), ALMOST_FREE), rng)
 
 
 def cut(graph: Graph, rng: Rng) -> States:
@@ -121,31 +81,85 @@ def qubo(graph: Graph, rng: Rng) -> States:
         chosen[node] = not chosen[node]
 
 
-class _Queue:
-    """Nodes by rising key; old entries stay until they come up and are then seen to be out of date."""
-
-    def __init__(self, keys: list[float], rng: Rng) -> None:
-        self.rank: list[int] = rng.permutation(len(keys)).tolist()
-        self.entries = [(key, self.rank[node], node) for node, key in enumerate(keys)]
-        heapq.heapify(self.entries)
-
-    def push(self, node: int, key: float) -> None:
-        heapq.heappush(self.entries, (key, self.rank[node], node))
-
-    def pop(self, key_of: Callable[[int], float | None]) -> int | None:
-        """The node of lowest key; `key_of` gives a node's key now, None for one that is out."""
-        while self.entries:
-            key, _, node = heapq.heappop(self.entries)
-            if key_of(node) == key:
-                return node
-        return None
-
-
-def _per_weight(count: int, weight: float) -> float:
-    """How much a node gains for its weight; of those that weigh nothing, the most useful come first."""
-    return count / weight if weight else count * FREE
-
-
-def _neighbors(graph: Graph) -> list[list[int]]:
+def _chosen(rule: Rule, graph: Graph, weights: NDArray[np.float64], rng: Rng) -> States:
     indptr, indices, _ = graph.csr
-    return [part.tolist() for part in np.split(indices, indptr[1:-1])] if graph.num_nodes else []
+    given = (indptr, indices, weights, rng.permutation(graph.num_nodes))
+    if graph.num_nodes < COMPILED_NODES:
+        return rule(*(values.tolist() for values in given))
+    return _compiled(rule)(*given)
+
+
+@cache
+def _compiled(rule: Rule) -> Rule:
+    from diffuco.ops.compilation import compiled  # imported here: it takes a second
+
+    return compiled(rule)
+
+
+# The loops of three rules, which run as they are, on lists, or compiled, on arrays. A heap has what each node is worth;
+# entries stay until they come up and are then seen to be out of date. Of two equal nodes, that of lower rank is taken.
+
+
+def _weighing_most(indptr: Ints, indices: Ints, weights: Floats, rank: Ints) -> States:
+    chosen = np.zeros(len(rank), dtype=np.bool_)
+    is_left = [True] * len(rank)
+    shared_by = [indptr[node + 1] - indptr[node] + 1 for node in range(len(rank))]
+    heap = [(-weights[node] / shared_by[node], rank[node], node) for node in range(len(rank))]
+    heapq.heapify(heap)
+    while heap:
+        key, _, node = heapq.heappop(heap)
+        if not is_left[node] or key != -weights[node] / shared_by[node]:
+            continue
+        chosen[node] = True
+        is_left[node] = False
+        dropped = [other for other in indices[indptr[node] : indptr[node + 1]] if is_left[other]]
+        for other in dropped:
+            is_left[other] = False
+        for other in dropped:
+            for third in indices[indptr[other] : indptr[other + 1]]:
+                if is_left[third]:
+                    shared_by[third] -= 1
+                    heapq.heappush(heap, (-weights[third] / shared_by[third], rank[third], third))
+    return chosen
+
+
+def _covering_most(indptr: Ints, indices: Ints, weights: Floats, rank: Ints) -> States:
+    chosen = np.zeros(len(rank), dtype=np.bool_)
+    is_out = [False] * len(rank)
+    uncovered = [indptr[node + 1] - indptr[node] for node in range(len(rank))]
+    heap = [(-uncovered[node] / weights[node], rank[node], node) for node in range(len(rank))]
+    heapq.heapify(heap)
+    while heap:
+        key, _, node = heapq.heappop(heap)
+        if key != -uncovered[node] / weights[node]:
+            heapq.heappush(heap, (-uncovered[node] / weights[node], rank[node], node))
+        elif uncovered[node] > 0:
+            chosen[node] = True
+            is_out[node] = True
+            for other in indices[indptr[node] : indptr[node + 1]]:
+                if not is_out[other]:
+                    uncovered[other] -= 1
+    return chosen
+
+
+def _dominating_most(indptr: Ints, indices: Ints, weights: Floats, rank: Ints) -> States:
+    chosen = np.zeros(len(rank), dtype=np.bool_)
+    is_dominated = [False] * len(rank)
+    gains = [indptr[node + 1] - indptr[node] + 1 for node in range(len(rank))]
+    heap = [(-gains[node] / weights[node], rank[node], node) for node in range(len(rank))]
+    heapq.heapify(heap)
+    while heap:
+        key, _, node = heapq.heappop(heap)
+        if key != -gains[node] / weights[node]:
+            heapq.heappush(heap, (-gains[node] / weights[node], rank[node], node))
+        elif gains[node] > 0:
+            chosen[node] = True
+            dominated = [other for other in indices[indptr[node] : indptr[node + 1]] if not is_dominated[other]]
+            if not is_dominated[node]:
+                dominated.append(node)
+            for other in dominated:
+                is_dominated[other] = True
+                gains[other] -= 1
+                for third in indices[indptr[other] : indptr[other + 1]]:
+                    gains[third] -= 1
+    return chosen
