@@ -1,6 +1,7 @@
 """Make a finished run a model that ships with the package, with a card that says how good it is.
 
 usage: python -m experiments.ship_model runs/NAME [--name NAME] [--evaluation JSON...] [--earlier runs/FIRST...]
+                                        [--round-percent N]
 
 Takes best.safetensors, which holds no optimiser state, puts the training curve of log.jsonl and the records that
 `diffuco evaluate --output` wrote into its card, writes it to the package, or to `models` if it is a baseline or there
@@ -43,9 +44,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--name", help="name of the model; default: the folder's")
     parser.add_argument("--evaluation", type=Path, nargs="+", default=[], help="records of `diffuco evaluate --output`")
     parser.add_argument("--earlier", type=Path, nargs="+", default=[], help="folders of the runs before, in order")
+    parser.add_argument("--round-percent", type=int, help="how far rounds go back, if not as is usual for the problem")
     options = parser.parse_args(arguments)
+    name = options.name or options.run.resolve().stem
     try:
-        path = ship(options.run, options.name or options.run.resolve().stem, options.evaluation, options.earlier)
+        path = ship(options.run, name, options.evaluation, options.earlier, round_percent=options.round_percent)
     except (InputError, OSError) as error:
         sys.exit(f"error: {error}")
     model_cards.main()
@@ -54,7 +57,14 @@ def main(arguments: list[str] | None = None) -> None:
     print(f"{path.name}: {own:.2f} MB; {len(files)} models there, {total:.1f} of {BUDGET_BYTES / 1e6:.0f} MB")
 
 
-def ship(run: Path, name: str, evaluations: list[Path], earlier: Sequence[Path] = ()) -> Path:
+def ship(
+    run: Path,
+    name: str,
+    evaluations: list[Path],
+    earlier: Sequence[Path] = (),
+    *,
+    round_percent: int | None = None,
+) -> Path:
     """Write the model's file with its full card; nothing is written where something does not fit together."""
     checkpoint = load_checkpoint(run if run.is_file() else run / "best.safetensors")
     card = dict(checkpoint.card)
@@ -70,6 +80,8 @@ def ship(run: Path, name: str, evaluations: list[Path], earlier: Sequence[Path] 
         *card["earlier"], card["training"] = [first, *(run | {"start_from": THE_RUN_BEFORE} for run in others)]
     if evaluations:
         card["evaluations"] = _evaluations(evaluations, checkpoint, name)
+    if round_percent is not None:
+        card["round_percent"] = round_percent
     is_further = checkpoint.model.config.num_steps == 1 or (pretrained.FURTHER / f"{name}.safetensors").exists()
     folder = pretrained.FURTHER if is_further else pretrained.FOLDER
     target = folder / f"{name}.safetensors"

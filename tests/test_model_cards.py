@@ -117,13 +117,14 @@ def write_record(path: Path, **changes: object) -> Path:
 def test_a_finished_run_is_shipped_with_curve_and_gap(finished_run, shop, capsys):
     digest = load_checkpoint(finished_run / "best.safetensors").digest
     record = write_record(shop / "scores.json", weights=digest)
-    ship_model.main([str(finished_run), "--evaluation", str(record)])
+    ship_model.main([str(finished_run), "--evaluation", str(record), "--round-percent", "40"])
     assert "1 models there, 0.0 of 20 MB" in capsys.readouterr().out
     (card,) = pretrained.list_models()
     assert pretrained.load_model("mis-short").digest == digest
     assert [step for step, _ in card["curve"]] == [2, 4, 6, 8, 9]
     assert card["graphs"]["count"] == SHORT.num_train_graphs
     assert card["evaluations"][0]["file"] == "scores.json"
+    assert card["round_percent"] == 40
     page = (shop / "models.md").read_text()
     assert "| 4.00 % ± 1.00 % | 2.00 % |" in page
     assert "best at step" in page

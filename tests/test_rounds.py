@@ -163,6 +163,13 @@ def test_evaluations_count_steps_and_rounds():
     assert measured.solver["evaluations"] == 8 + 2 * round_level(8, 60)
 
 
+@pytest.mark.parametrize(("told", "percent"), [(40, 40), (None, 60), (0, 60), ("half", 60)])
+def test_a_card_tells_how_far_rounds_go_back(told, percent):
+    model = diffuco.load_model("mis-rb-small")
+    solver = diffuco.Solver("mis", replace(model, card=model.card | {"round_percent": told}), device="cpu")
+    assert solver.sampler.round_level == round_level(8, percent)
+
+
 @pytest.mark.gpu
 def test_rounds_are_recorded_on_a_gpu():
     rng = np.random.default_rng(0)

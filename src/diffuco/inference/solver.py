@@ -71,7 +71,7 @@ class Solver:
         self.engine = sampling_engine(network, self.group.device, in_parts=in_parts)
         denoiser = accelerate(network, FlatParameters(network), self.engine, is_trained=True)
         num_steps, records = network.config.num_steps, network.is_recordable
-        rounds: dict[str, Any] = {"noise": noise_of(model), "round_percent": self.problem.round_percent}
+        rounds: dict[str, Any] = {"noise": noise_of(model), "round_percent": round_percent(model, self.problem)}
         self.sampler: Sampler = (
             PartSampler(denoiser, num_steps, self.group, **rounds)
             if in_parts
@@ -217,6 +217,12 @@ def noise_of(model: Checkpoint) -> CategoricalNoise | None:
     name, num_steps = model.card.get("training", {}).get("noise"), model.model.config.num_steps
     noise = make_noise(name, num_steps) if name in NOISES else None
     return noise if isinstance(noise, CategoricalNoise) else None
+
+
+def round_percent(model: Checkpoint, problem: Problem) -> int:
+    """How far rounds go back: as the model's card tells, where that was measured, or as suits the problem."""
+    told = model.card.get("round_percent")
+    return told if isinstance(told, int) and 0 < told <= 100 else problem.round_percent
 
 
 @lru_cache(maxsize=8)

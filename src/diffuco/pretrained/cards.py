@@ -11,7 +11,8 @@ from diffuco.graphs.datasets import get_dataset
 
 Card = dict[str, Any]
 """As `list_models` returns it. Training writes most of it; `experiments.ship_model` adds what is measured later:
-`curve` [[step, validation energy], ...] and `evaluations`, one per seed, the first for these very weights."""
+`curve` [[step, validation energy], ...], `evaluations`, one per seed, the first for these very weights, and
+`round_percent`, how far rounds go back in percent of the steps."""
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,7 @@ class Problem(ABC):
     """Name of the problem whose solutions leave out what those of this one choose; its models serve this one, too."""
     annealing: ClassVar[Annealing] = Annealing()
     round_percent: ClassVar[int] = 60
-    """Of the diffusion steps: how far a round goes back (docs/log.md)."""
+    """Of the diffusion steps: how far a round goes back (docs/log.md), unless a model's card tells otherwise."""
     proof_nodes: ClassVar[int] = 40
     """Largest graphs on which the method `auto` tries a proof: a little more than what mostly takes a second."""
     proof_edges: ClassVar[int] = 0
