@@ -7,10 +7,7 @@ some places and spoils others, and the sum says little. Where the energy connect
 Legend: B graphs, N rows, S states per graph, M vertices.
 """
 
-import numpy as np
 import torch
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from diffuco.graphs.batch import Batch, SparseBatch
@@ -122,10 +119,10 @@ def components(num_vertices: int, first: Tensor, second: Tensor) -> Tensor:
     """
     if first.device.type != "cpu":
         return spread_labels(num_vertices, first, second)
-    ends = first.numpy(), second.numpy()
-    matrix = coo_array((np.ones(len(first), dtype=np.int8), ends), shape=(num_vertices, num_vertices))
-    found = connected_components(matrix, directed=False)[1]
-    return torch.from_numpy(np.unique(found, return_index=True)[1][found])
+    # Imported here: numba would double the time the package takes to import.
+    from diffuco.ops.numba_components import smallest_connected
+
+    return torch.from_numpy(smallest_connected(num_vertices, first.numpy(), second.numpy()))
 
 
 def spread_labels(num_vertices: int, first: Tensor, second: Tensor) -> Tensor:
