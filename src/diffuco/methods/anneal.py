@@ -19,7 +19,7 @@ from diffuco.graphs.batch import Batch, SparseBatch
 from diffuco.inference.answers import best_objective
 from diffuco.inference.refinement import Schedule, anneal, schedule_for
 from diffuco.inference.rounds import best_parts, better_parts, has_parts
-from diffuco.methods.annealer import SHARE_OF_TIME, Annealer, after_compiling, best_of_rounds
+from diffuco.methods.annealer import Annealer, after_compiling, best_of_rounds
 from diffuco.methods.base import Deadline
 from diffuco.problems import Problem
 
@@ -150,13 +150,12 @@ def anneal_parts(
     deadline = after_compiling(
         deadline, problem, batch, lambda: _round(problem, batch, start(), schedule, generator, heat)
     )
-    left_s = deadline.remaining_s
     states = anneal_until(deadline, problem, batch, start, temperature, generator, heat, parts_pay)
     if not parts_pay(states):
         return states
     merged = best_parts(problem, batch, states)
     best, rounds, round_s = merged[:, :1], 0, 0.0
-    while deadline.remaining_s > max(round_s, (1 - SHARE_OF_TIME) * left_s):
+    while deadline.remaining_s > round_s:
         clock = Deadline.after(None)
         flips = torch.rand(states.shape, generator=generator, device=batch.device) < FLIPPED
         noised = torch.where(flips, 1 - best, best)

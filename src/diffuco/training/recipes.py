@@ -134,7 +134,10 @@ def mds_ba_small_12() -> TrainConfig:
 
 
 def mis_rb_large_16() -> TrainConfig:
-    """MIS on RB-large with twice the steps, grown from the shipped model: minutes on one GPU."""
+    """MIS on RB-large with twice the steps, grown from the shipped model: minutes on one GPU.
+
+    The model of this name trained on for 132 epochs, from a temperature of 0.02, which took 13 minutes more.
+    """
     return grown("mis-rb-large", mis_rb_large(), anneal_epochs=24)
 
 
