@@ -1,6 +1,7 @@
 """Annealing of large graphs part by part: where it is done, and that it gains."""
 
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -75,3 +76,12 @@ def test_short_chains_have_parts_to_give_where_cycles_are_short(name):
 def test_small_graphs_have_no_parts():
     few, many = (SparseBatch.from_graphs([Graph.from_edges([(0, 1)], count)]) for count in (1999, 2000))
     assert (has_parts(few), has_parts(many)) == (False, True)
+
+
+@pytest.mark.parametrize(("num_nodes", "sweeps"), [(100, 20), (2**20, 20), (2**22, 5), (2**27, 1)])
+def test_the_first_trial_of_a_huge_graph_is_short(monkeypatch, num_nodes, sweeps):
+    lengths = []
+    monkeypatch.setattr(annealing, "best_of_rounds", lambda *given: lengths.append(given[4]))
+    batch = SimpleNamespace(largest=num_nodes)
+    annealing.anneal_until(Deadline.after(1.0), get_problem("mis"), batch, lambda: None, 1.0, torch.Generator())
+    assert lengths == [sweeps]

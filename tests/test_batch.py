@@ -90,6 +90,21 @@ def test_sums_in_float64_equal_the_reference(graphs, weighted, seed):
     assert_close(found, reference.csr_neighbor_sum(values, batch.indptr, batch.indices, weights))
 
 
+def test_a_single_column_is_summed_with_the_stride_of_fast_loops(monkeypatch):
+    batch = SparseBatch.from_graphs([Graph.from_edges([(0, 1), (1, 2)])])
+    strides = []
+
+    def summed(values, *rows):
+        strides.append(values.stride())
+        return original(values, *rows)
+
+    original = reference.csr_neighbor_sum
+    monkeypatch.setattr(reference, "csr_neighbor_sum", summed)
+    column = torch.tensor([[1.0, 2.0, 4.0]]).T  # its stride along the single column is 3
+    assert batch.neighbor_sum(column).ravel().tolist() == [2.0, 5.0, 2.0]
+    assert strides == [(1, 1)]
+
+
 def test_selecting_graphs_on_the_device_equals_building_them():
     graphs = oracle.small_graphs()
     whole = DenseBatch.from_graphs(graphs, pad_to=9)

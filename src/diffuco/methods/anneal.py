@@ -32,6 +32,8 @@ FIRST_SWEEPS = 20
 """Of the round from which the speed is known."""
 LEAST_GAIN = 2e-4
 """Of the energy: what merging the first chains must gain, so that parts are searched."""
+MERGING = 10
+"""Times that energies take: about what merging two chains does, and asking whether it pays."""
 FLIPPED = 0.1
 """Share of the nodes that a round of parts flips."""
 PART_SWEEPS = 100
@@ -114,7 +116,8 @@ def anneal_until(
         return _round(problem, batch, start(), Schedule(num_sweeps, temperature), generator, heat)
 
     max_sweeps = MAX_SWEEPS * max(1, batch.largest // 1000)
-    return best_of_rounds(deadline, problem, batch, run, FIRST_SWEEPS, max_sweeps, is_enough)
+    first_sweeps = min(FIRST_SWEEPS, max(1, FIRST_SWEEPS * 2**20 // max(1, batch.largest)))
+    return best_of_rounds(deadline, problem, batch, run, first_sweeps, max_sweeps, is_enough)
 
 
 def anneal_parts(
@@ -139,8 +142,11 @@ def anneal_parts(
 
     def parts_pay(states: Tensor) -> bool:
         nonlocal did_pay
+        clock = Deadline.after(None)
         if not did_pay:
             order = problem.energy(batch, states).argsort(1)[:, :2]
+            if MERGING * clock.elapsed_s > deadline.remaining_s:
+                return False
             two = states.gather(1, batch.spread(order))
             before, after = (problem.energy(batch, x)[:, 0].sum() for x in (two, best_parts(problem, batch, two)))
             did_pay = bool(before - after > LEAST_GAIN * after.abs())

@@ -136,7 +136,8 @@ def best_of_rounds(
             break
         speed = steps_per_s(known, (length, seconds))
         known = (length, seconds)
-        most = GROWTH * length if is_enough and (is_first or share == SHARE_FOR_TRIALS) else max_length
+        is_short = seconds < SHARE_FOR_TRIALS * left_s
+        most = GROWTH * length if is_enough and is_short and (is_first or share == SHARE_FOR_TRIALS) else max_length
         length = min(most, int(share * deadline.remaining_s * speed))
     assert best is not None
     return best

@@ -44,8 +44,7 @@ def neighbor_sum(values: Tensor, indptr: Tensor, indices: Tensor, weights: Tenso
     >>> neighbor_sum(torch.tensor([[1.0], [2.0], [4.0]]), *path).ravel().tolist()
     [2.0, 5.0, 2.0]
     """
-    is_wide = values.dtype == torch.float64 and values.device.type == "cpu"
-    made = scipy_neighbor_sum if is_wide else reference
+    made = scipy_neighbor_sum if values.dtype == torch.float64 and not values.is_cuda else reference
     return _symmetric_sum(values, lambda flat: made.csr_neighbor_sum(flat, indptr, indices, weights))
 
 
@@ -282,7 +281,9 @@ def _csr(adjacency: CsrAdjacency | DenseAdjacency) -> CsrAdjacency:
 
 def _symmetric_sum(values: Tensor, neighbor_sum: Callable[[Tensor], Tensor]) -> Tensor:
     """Apply a sum over neighbours to columns; its gradient is the same sum. [N, ...] -> [N, ...]."""
-    summed: Tensor = _SymmetricSum.apply(values.flatten(1).contiguous(), neighbor_sum)  # type: ignore[no-untyped-call]
+    columns = values.flatten(1)
+    rows = columns.contiguous().view(-1).view(columns.shape)  # so that a single column has the stride of fast loops
+    summed: Tensor = _SymmetricSum.apply(rows, neighbor_sum)  # type: ignore[no-untyped-call]
     return summed.view(values.shape)
 
 

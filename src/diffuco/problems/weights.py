@@ -75,6 +75,8 @@ def weight_unit(problem: Problem, graph: Graph) -> float:
     >>> weight_unit(get_problem("max-cut"), Graph.from_edges([(0, 1), (1, 2)], edge_weights=[100, -3]))
     64.0
     """
+    if graph.edge_weights is None and graph.node_weights is None:
+        return 1.0
     used = [graph.node_weights] if problem.uses_node_weights else []
     used += [edge_costs(graph)] if problem.uses_edge_weights else []
     largest = max((float(np.abs(weights).max(initial=0.0)) for weights in used if weights is not None), default=0.0)
