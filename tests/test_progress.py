@@ -62,8 +62,9 @@ def test_the_command_shows_it_on_a_terminal_only(run, tmp_path, monkeypatch, is_
 
 def test_local_search_reports_the_best_so_far():
     graph, seen = er_graph(80, 0.2, np.random.default_rng(0)), []
+    diffuco.solve(graph, "mvc", method="numvc", time_limit_s=0.1)  # compiled loops
     with following(seen.append):
-        solution = diffuco.solve(graph, "mvc", method="numvc", time_limit_s=0.1)
+        solution = diffuco.solve(graph, "mvc", method="numvc", time_limit_s=0.5)
     assert not solution.optimal  # else it would stop before it reports
     assert str(seen[-1]).startswith("exchanging nodes, steps ")
     assert seen[-1].best >= solution.objective
