@@ -29,7 +29,8 @@ MAX_ROWS = {"cpu": 2**13, "cuda": 2**20}
 """Nodes times chains of one graph. A larger graph gets fewer chains with more sweeps each, which finds more: on a CPU
 from 1,000 nodes on, on a GPU where more chains would make a sweep slower (docs/log.md)."""
 FIRST_SWEEPS = 20
-"""Of the round from which the speed is known."""
+FIRST_NODES = 2**20
+"""Sweeps of the round from which the speed is known, for up to so many nodes; fewer beyond."""
 LEAST_GAIN = 2e-4
 """Of the energy: what merging the first chains must gain, so that parts are searched."""
 MERGING = 10
@@ -116,7 +117,7 @@ def anneal_until(
         return _round(problem, batch, start(), Schedule(num_sweeps, temperature), generator, heat)
 
     max_sweeps = MAX_SWEEPS * max(1, batch.largest // 1000)
-    first_sweeps = min(FIRST_SWEEPS, max(1, FIRST_SWEEPS * 2**20 // max(1, batch.largest)))
+    first_sweeps = max(1, FIRST_SWEEPS * FIRST_NODES // max(FIRST_NODES, batch.largest))
     return best_of_rounds(deadline, problem, batch, run, first_sweeps, max_sweeps, is_enough)
 
 
@@ -142,8 +143,8 @@ def anneal_parts(
 
     def parts_pay(states: Tensor) -> bool:
         nonlocal did_pay
-        clock = Deadline.after(None)
         if not did_pay:
+            clock = Deadline.after(None)
             order = problem.energy(batch, states).argsort(1)[:, :2]
             if MERGING * clock.elapsed_s > deadline.remaining_s:
                 return False

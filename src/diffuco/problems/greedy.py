@@ -96,8 +96,9 @@ def _compiled(rule: Rule) -> Rule:
     return compiled(rule)
 
 
-# The loops of three rules, which run as they are, on lists, or compiled, on arrays. A heap has what each node is worth;
-# entries stay until they come up and are then seen to be out of date. Of two equal nodes, that of lower rank is taken.
+# The loops of three rules, which run as they are, on lists, or compiled, on arrays; so they call no function of ours. A
+# heap has what each node is worth; entries stay until they come up and are then seen to be out of date. Of two equal
+# nodes, that of lower rank is taken. What a node is worth rises in the first rule, and falls in the two others.
 
 
 def _weighing_most(indptr: Ints, indices: Ints, weights: Floats, rank: Ints) -> States:
