@@ -1,14 +1,14 @@
 """Triton kernels in tests: compiled where there is a GPU, interpreted elsewhere."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+
+from processes import start
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 INTERPRETED = DEVICE == "cpu"
@@ -50,11 +50,12 @@ def prepare_functions_once_per_launch() -> None:
     interpreter.GridExecutor.__call__, interpreter._patch_lang = launch_anew, patch_once
 
 
-def compile_in_a_process(program: str, config: pytest.Config) -> None:
+def compile_in_a_process(program: str, config: pytest.Config, output: Path) -> None:
     """Run a program that compiles kernels for a GPU, which needs none, where nothing is interpreted.
 
     What has not changed since the last run of the tests is not compiled again: Triton's key is all it depends on.
     """
-    folder = config.cache.mkdir("triton")
-    environment = {**os.environ, "TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(folder)}
-    subprocess.run([sys.executable, "-c", program], check=True, env=environment)
+    environment = {"TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(config.cache.mkdir("triton"))}
+    process = start(exec, program, {}, output=output, **environment)
+    process.join()
+    assert process.exitcode == 0, output.read_text()

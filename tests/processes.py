@@ -5,19 +5,28 @@ import os
 import socket
 import sys
 from collections.abc import Callable
+from multiprocessing.forkserver import ensure_running
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 CONTEXT = multiprocessing.get_context("forkserver")
 # Torch imports its compiler with the first optimiser, Typer imports Pydantic with the first command.
 CONTEXT.set_forkserver_preload(
-    ["diffuco.cli.train", "diffuco.training.loop", "diffuco.graphs.kernels", "torch._dynamo", "pydantic.type_adapter"]
+    [
+        *("diffuco.cli.train", "diffuco.training.loop", "diffuco.graphs.kernels"),
+        *("torch._dynamo", "pydantic.type_adapter", "triton"),
+    ]
 )
 
 
 def start(function: Callable[..., Any], *arguments: Any, output: Path, **environment: str) -> BaseProcess:
     """Call a function in a process of its own, which ends with what it returns and prints to a file."""
+    with pytest.MonkeyPatch.context() as patch:  # kernels are compiled in some processes, which this one may interpret
+        patch.delenv("TRITON_INTERPRET", raising=False)
+        ensure_running()
     process = CONTEXT.Process(target=_call, args=(function, arguments, output, dict(os.environ) | environment))
     process.start()
     return process

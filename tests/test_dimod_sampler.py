@@ -4,6 +4,7 @@ import builtins
 import importlib
 import sys
 import unittest
+from functools import cache
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ def sampler() -> DiffUCOSampler:
     return DiffUCOSampler(device="cpu")
 
 
-@load_sampler_bqm_tests(DiffUCOSampler)
+@load_sampler_bqm_tests(cache(DiffUCOSampler))  # one for all, as it loads a model
 class TestConformance(unittest.TestCase):
     """What dimod asks of every sampler, on its own models, with every kind of biases and vartype."""
 

@@ -48,7 +48,7 @@ NOT_RUN = {
 }
 SHORTER = {
     r"^(diffuco (?:evaluate|compare|reference) .*)--count \d+": r"\1--count 2",
-    r"--dataset rb-large": "--dataset rb-small",
+    r"^(diffuco compare .*--dataset (?:rb|ba))-(?:small|large)": r"\1-tiny",
     r"--samples 32 --step-factor 6": "--samples 2 --step-factor 1",
     r"--budget [\d.,]+": "--budget 0.05",
     r"--time-limit 2\b": "--time-limit 0.2",

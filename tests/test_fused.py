@@ -256,8 +256,8 @@ for name, kernel in kernels.items():
 """
 
 
-def test_kernels_compile_for_hopper(request):
-    compile_in_a_process(COMPILE, request.config)
+def test_kernels_compile_for_hopper(request, tmp_path):
+    compile_in_a_process(COMPILE, request.config, tmp_path / "output.txt")
 
 
 def test_calls_elsewhere_than_on_a_gpu_run_as_written():

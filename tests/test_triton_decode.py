@@ -192,8 +192,8 @@ for kernel, flags in ((quadratic, {}), (cover, {"has_costs": False}), (cover, {"
 """
 
 
-def test_kernels_compile_for_hopper(request):
-    compile_in_a_process(COMPILE, request.config)
+def test_kernels_compile_for_hopper(request, tmp_path):
+    compile_in_a_process(COMPILE, request.config, tmp_path / "output.txt")
 
 
 def larger_graphs():

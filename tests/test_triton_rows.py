@@ -1,9 +1,5 @@
 """The Triton kernels over compressed rows against their references: compiled on a GPU, interpreted elsewhere."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import torch
@@ -13,7 +9,7 @@ from diffuco.graphs.batch import SparseBatch
 from diffuco.graphs.generate import ba_graph
 from diffuco.ops import torch_bifurcation, torch_color_anneal
 from diffuco.problems import get_problem
-from kernels import DEVICE, INTERPRETED, importing_kernels
+from kernels import DEVICE, INTERPRETED, compile_in_a_process, importing_kernels
 from test_bifurcation import arguments_of as bifurcation_arguments
 from test_bifurcation import graphs_for, start_for
 from test_color_anneal import arguments_of as annealing_arguments
@@ -98,10 +94,8 @@ for kernel, own in ((annealing, {"linear": double, "edge": double}), (bifurcatio
 """
 
 
-def test_kernels_compile_for_hopper(tmp_path):
-    # In a process of its own, as this one interprets; the compiler needs no GPU.
-    environment = {**os.environ, "TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path)}
-    subprocess.run([sys.executable, "-c", COMPILE], check=True, env=environment)
+def test_kernels_compile_for_hopper(request, tmp_path):
+    compile_in_a_process(COMPILE, request.config, tmp_path / "output.txt")
 
 
 @pytest.mark.gpu

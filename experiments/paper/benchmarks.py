@@ -177,7 +177,11 @@ MIS_RB_SMALL = Benchmark(
     recipe="mis-rb-small",
     reported=reported.MIS_RB_SMALL,
     methods=("greedy", "networkx", "mfa", "rlsa", "sa"),
-    others=(("16 steps", "mis-rb-small-16"), ("the paper's recipe", "mis-rb-small-paper")),
+    others=(
+        ("16 steps", "mis-rb-small-16"),
+        ("32 steps", "mis-rb-small-32"),
+        ("the paper's recipe", "mis-rb-small-paper"),
+    ),
 )
 MIS_RB_LARGE = Benchmark(
     name="MIS RB-large",
@@ -187,7 +191,7 @@ MIS_RB_LARGE = Benchmark(
     reported=reported.MIS_RB_LARGE,
     count=100,
     quick_count=1,
-    others=(("32 steps", "mis-rb-large-32"),),
+    others=(("16 steps", "mis-rb-large-16"), ("64 steps", "mis-rb-large-64")),
 )
 MDS_BA_SMALL = Benchmark(
     name="MDS BA-small",
@@ -196,7 +200,7 @@ MDS_BA_SMALL = Benchmark(
     recipe="mds-ba-small",
     reported=reported.MDS_BA_SMALL,
     methods=("greedy", "networkx", "mfa", "rlsa"),
-    others=(("24 steps", "mds-ba-small-24"),),
+    others=(("24 steps", "mds-ba-small-24"), ("48 steps", "mds-ba-small-48")),
 )
 MDS_BA_LARGE = Benchmark(
     name="MDS BA-large",
@@ -206,7 +210,7 @@ MDS_BA_LARGE = Benchmark(
     reported=reported.MDS_BA_LARGE,
     quick_count=1,
     methods=("greedy", "networkx", "mfa", "rlsa"),
-    others=(("24 steps, from BA-small", "mds-ba-small-24"),),
+    others=(("24 steps, from BA-small", "mds-ba-small-24"), ("48 steps, from BA-small", "mds-ba-small-48")),
 )
 MAX_CLIQUE_RB_SMALL = Benchmark(
     name="MaxCl RB-small",
@@ -224,7 +228,7 @@ MAX_CUT_BA_SMALL = Benchmark(
     recipe="max-cut-ba-small",
     reported=reported.MAX_CUT_BA_SMALL,
     methods=("greedy", "sdp", "mfa", "rlsa", "sa"),
-    others=(("24 steps", "max-cut-ba-small-24"),),
+    others=(("24 steps", "max-cut-ba-small-24"), ("48 steps", "max-cut-ba-small-48")),
     expected_edges=4 * (250 - 4),
 )
 MAX_CUT_BA_LARGE = Benchmark(
@@ -235,7 +239,7 @@ MAX_CUT_BA_LARGE = Benchmark(
     reported=reported.MAX_CUT_BA_LARGE,
     quick_count=1,
     methods=("greedy", "sdp", "mfa", "rlsa", "sa"),
-    others=(("24 steps, from BA-small", "max-cut-ba-small-24"),),
+    others=(("24 steps, from BA-small", "max-cut-ba-small-24"), ("48 steps, from BA-small", "max-cut-ba-small-48")),
     expected_edges=4 * (1000 - 4),
 )
 
