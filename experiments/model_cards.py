@@ -175,6 +175,7 @@ def _section(card: Card) -> str:
         "run": f"{card['minutes']:.1f} minutes on {card['hardware']}, commit {card['commit']}; {_steps(card)}",
         "validation": _validation(card),
         "measured": _measured(card),
+        "rounds": f"go back {card['round_percent']} % of the steps" if "round_percent" in card else "",
         "records": _records(card),
     }
     bullets = (rendering.wrapped(f"- **{name}**: {text}") for name, text in lines.items() if text)
