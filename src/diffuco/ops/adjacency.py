@@ -69,12 +69,13 @@ class DenseAdjacency(NamedTuple):
         indptr = torch.searchsorted(cells, torch.arange(num_graphs * num_padded + 1) * num_padded)
         # A cell's number minus this is the neighbour's row: P cells for each earlier row, less the graph's first row.
         before = torch.arange(num_graphs * num_padded) * num_padded - row_starts.repeat_interleave(num_padded)
+        weights = self.matrix.view(-1)[cells.to(self.matrix.device)].cpu()
         return CsrAdjacency(
             row_starts,
             self.sizes.cpu(),
             indptr,
             cells - before.repeat_interleave(indptr.diff(), output_size=len(cells)),
-            self.matrix.view(-1)[cells.to(self.matrix.device)].cpu(),
+            None if (weights == 1).all() else weights,
         )
 
 

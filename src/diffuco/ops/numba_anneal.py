@@ -1,13 +1,15 @@
 """Simulated annealing on the CPU: compiled loops over one chain, threads over graphs and chains.
 
-The reference is `torch_anneal`, which has the same functions and gives the same states. Fields are kept up to date, so
-a rejected proposal costs a comparison and usually no random number. A flip costs a walk over the neighbours. For a
-cover energy, it also walks over the neighbours of each neighbour that at most one other chosen node covers.
+The reference is `torch_anneal`, which has the same functions and gives the same states. What a node needs to know of
+its neighbours is kept up to date, so a rejected proposal costs a comparison and usually no random number. A flip costs
+a walk over the neighbours. For a cover energy, it also walks over the neighbours of each neighbour that at most one
+other chosen node covers. Large graphs wait for memory, so counts and neighbours have few bits.
 
 Legend: N rows of all graphs, S chains per graph, E directed edges, K sweeps.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +22,7 @@ from diffuco.ops.threads import on_all_threads
 from diffuco.ops.torch_anneal import GOLDEN, LEVEL_BITS, MIX_FACTORS, MIX_SHIFTS, TIE, chain_keys, exponentials
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+Ints = NDArray[np.integer[Any]]
 States = NDArray[np.int8]
 
 LEVEL_SHIFT = np.uint64(32 - LEVEL_BITS)
@@ -34,13 +36,14 @@ def anneal_quadratic(
     states: Tensor, adjacency: CsrAdjacency, linear: Tensor, edge: float, pair: float, temperatures: Tensor, seed: int
 ) -> Tensor:
     """Anneal a quadratic energy. Reference: `torch_anneal`. [N, S] -> [N, S]."""
-    indptr, indices = adjacency.indptr.numpy(), adjacency.indices.numpy()
-    weights = np.ones(len(indices)) if adjacency.weights is None else adjacency.weights.double().numpy()
-    couplings = edge * weights
+    indptr, indices = _narrow(adjacency)
+    weights = None if adjacency.weights is None else adjacency.weights.double().numpy()
     coefficients = linear.double().numpy()
+    kind = _counting(indptr) if weights is None else np.float64
 
     def anneal(x: States, first_row: int, schedule: Floats, table: Floats, key: np.uint64) -> None:
-        quadratic_chain(x, first_row, indptr, indices, couplings, coefficients, pair, schedule, table, key)
+        sums = np.zeros(len(x), kind)
+        quadratic_chain(x, sums, first_row, indptr, indices, weights, coefficients, edge, pair, schedule, table, key)
 
     return _anneal_all(states, adjacency, temperatures, seed, anneal)
 
@@ -54,14 +57,25 @@ def anneal_cover(
     costs: CoverCosts | None = None,
 ) -> Tensor:
     """Anneal a cover energy. Reference: `torch_anneal`. [N, S] -> [N, S]."""
-    indptr, indices = adjacency.indptr.numpy(), adjacency.indices.numpy()
+    indptr, indices = _narrow(adjacency)
     of_rows = None if costs is None else torch.stack(costs).double().numpy()
+    kind = _counting(indptr)
 
     def anneal(x: States, first_row: int, schedule: Floats, table: Floats, key: np.uint64) -> None:
-        needs = np.zeros(len(x), np.int64) if of_rows is None else np.zeros(len(x))
-        cover_chain(x, needs, first_row, indptr, indices, penalty, of_rows, schedule, table, key)
+        covering, needs = x.astype(kind), np.zeros(len(x), kind if of_rows is None else np.float64)
+        cover_chain(x, covering, needs, first_row, indptr, indices, penalty, of_rows, schedule, table, key)
 
     return _anneal_all(states, adjacency, temperatures, seed, anneal)
+
+
+def _narrow(adjacency: CsrAdjacency) -> tuple[Ints, Ints]:
+    """`indptr` and, with half the bits, `indices`."""
+    return adjacency.indptr.numpy(), adjacency.indices.to(torch.int32).numpy()
+
+
+def _counting(indptr: Ints) -> type[np.signedinteger[Any]]:
+    """The smallest numbers that count a node and its neighbours."""
+    return np.int16 if np.diff(indptr).max(initial=0) < np.iinfo(np.int16).max else np.int32
 
 
 def _anneal_all(
@@ -91,11 +105,13 @@ def _anneal_all(
 @compiled
 def quadratic_chain(
     x: States,
+    sums: Ints | Floats,
     first_row: int,
     indptr: Ints,
     indices: Ints,
-    couplings: Floats,
+    weights: Floats | None,
     linear: Floats,
+    edge: float,
     pair: float,
     temperatures: Floats,
     table: Floats,
@@ -103,16 +119,15 @@ def quadratic_chain(
 ) -> None:
     """Replace the states of one graph with the best that a chain started from them has at the end of a sweep.
 
-    `fields` leaves out the coupling of all pairs, which depends only on the number of chosen nodes.
+    `sums`, zeros at first, has the weights of the edges from a node to chosen ones or, without weights, their number.
     """
     num_nodes = len(x)
-    fields = linear[first_row : first_row + num_nodes].copy()
     num_chosen = 0
     for node in range(num_nodes):
         if x[node]:
             num_chosen += 1
             for e in range(indptr[first_row + node], indptr[first_row + node + 1]):
-                fields[indices[e] - first_row] += couplings[e]
+                sums[indices[e] - first_row] += 1 if weights is None else weights[e]
     best = x.copy()
     energy = lowest = 0.0
     for sweep in range(len(temperatures)):
@@ -121,7 +136,7 @@ def quadratic_chain(
         sweep_key = mix(key + np.uint64(sweep) * STRIDE)
         for node in range(num_nodes):
             sign = 1 - 2 * x[node]
-            change = sign * (fields[node] + pair * (num_chosen - x[node]))
+            change = sign * (linear[first_row + node] + edge * sums[node] + pair * (num_chosen - x[node]))
             if change >= highest:
                 continue
             # A flip that lowers the energy is accepted without a random number.
@@ -130,7 +145,7 @@ def quadratic_chain(
                 num_chosen += sign
                 energy += change
                 for e in range(indptr[first_row + node], indptr[first_row + node + 1]):
-                    fields[indices[e] - first_row] += sign * couplings[e]
+                    sums[indices[e] - first_row] += sign if weights is None else sign * weights[e]
         if energy < lowest - TIE:
             lowest = energy
             best[:] = x
@@ -140,6 +155,7 @@ def quadratic_chain(
 @compiled
 def cover_chain(
     x: States,
+    covering: Ints,
     needs: Ints | Floats,
     first_row: int,
     indptr: Ints,
@@ -152,12 +168,12 @@ def cover_chain(
 ) -> None:
     """Replace the states of one graph with the best that a chain started from them has at the end of a sweep.
 
-    `covering` counts the chosen nodes that cover a node. `needs` counts the nodes that a node covers and no other
-    chosen node does, so its field is 1 - penalty * needs. With `costs` [2, N], whose rows are chosen and uncovered,
-    `needs` is the cost of those nodes, and the first row replaces the 1. Without `costs`, a separate loop is compiled.
+    `covering`, the states at first, counts the chosen nodes that cover a node. `needs`, zeros at first, counts the
+    nodes that a node covers and no other chosen node does, so its field is 1 - penalty * needs. With `costs` [2, N],
+    whose rows are chosen and uncovered, `needs` is the cost of those nodes, and the first row replaces the 1. Without
+    `costs`, a separate loop is compiled.
     """
     num_nodes = len(x)
-    covering = x.astype(np.int64)
     for node in range(num_nodes):
         for e in range(indptr[first_row + node], indptr[first_row + node + 1]):
             covering[node] += x[indices[e] - first_row]
