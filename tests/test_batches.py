@@ -350,7 +350,7 @@ def work_that_is_only_here(task):
     return task
 
 
-def wait_for(condition, limit_s: float = 120) -> None:
+def wait_for(condition, limit_s: float = 600) -> None:
     started = time.monotonic()
     while not condition():
         assert time.monotonic() - started < limit_s, "waited in vain"
