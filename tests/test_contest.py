@@ -60,12 +60,12 @@ def test_the_clock_starts_after_compiling(given, monkeypatch):
 
     def slow(self, problem, batch, deadline):
         compiled.append(self.found_by)
-        time.sleep(0.3)  # longer than models may take
+        time.sleep(0.9)  # longer than models may take
 
     monkeypatch.setattr(AnnealedSamples, "compile", slow)
     for _ in range(2):
         given.clear()
-        contest(MDS, GRAPH, Settings(time_limit_s=2.0), lambda: True)
+        contest(MDS, GRAPH, Settings(time_limit_s=6.0), lambda: True)
         assert len([text for text in given if text.endswith(" 1 x1")]) == 3  # each model had its turn
         assert len(compiled) == len(set(compiled)) == 3
 
