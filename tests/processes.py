@@ -24,7 +24,7 @@ CONTEXT.set_forkserver_preload(
 
 def start(function: Callable[..., Any], *arguments: Any, output: Path, **environment: str) -> BaseProcess:
     """Call a function in a process of its own, which ends with what it returns and prints to a file."""
-    with pytest.MonkeyPatch.context() as patch:  # kernels are compiled in some processes, which this one may interpret
+    with pytest.MonkeyPatch.context() as patch:  # a server that was told to interpret kernels could not compile them
         patch.delenv("TRITON_INTERPRET", raising=False)
         ensure_running()
     process = CONTEXT.Process(target=_call, args=(function, arguments, output, dict(os.environ) | environment))

@@ -204,6 +204,14 @@ def test_cuts_of_hubs_start_hotter():
     assert float(temperature_unit(cut, make_batch([weighted]))) == pytest.approx(math.sqrt((81 + 625 + 256) / 50))
 
 
+@pytest.mark.parametrize(("name", "chosen"), [("mis", slice(1, None)), ("mds", slice(1))])
+def test_a_hub_counts_more_neighbours_than_16_bits_hold(name, chosen):
+    batch = SparseBatch.from_graphs([Graph.from_edges([(0, leaf) for leaf in range(1, 40_001)])])
+    best = torch.zeros(batch.num_rows, 1)
+    best[chosen] = 1
+    assert torch.equal(anneal(get_problem(name), batch, best, Schedule(2, 0.01)), best)
+
+
 def test_nothing_to_do():
     batch = SparseBatch.from_graphs(small_graphs())
     start = states_for(batch)

@@ -40,8 +40,8 @@ KINDS = ("OR", "H", "SL", "UL")
 EXACT = ("cp-sat", "highs", "gurobi", "kamis")
 """Methods of the kind OR; all others are heuristics."""
 
-UNTOLD = ("seed", "start_from", "validate_every", "checkpoint_every")
-"""Settings that need not be those of the recipe: a model that continued another run started from that."""
+UNTOLD = ("seed", "validate_every", "checkpoint_every")
+"""Settings that need not be those of the recipe."""
 
 METHOD_GRAPHS = 64
 """Other methods are measured on this many graphs, because some take minutes per graph."""
@@ -167,7 +167,7 @@ def measure_recipe(
 
 
 def departures(recipe: str, card: dict[str, Any]) -> dict[str, Any]:
-    """Settings that a model was trained with and that differ from its recipe, if they can make it another model."""
+    """Settings that a model was trained with and that differ from its recipe, except for those that need not agree."""
     meant = asdict(get_recipe(recipe)) if recipe in RECIPES else {}
     trained = {name: value for name, value in card.get("training", {}).items() if name not in UNTOLD}
     return {name: value for name, value in trained.items() if meant.get(name, value) != value}
