@@ -51,6 +51,20 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture
+def _interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels are interpreted."""
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+
+
+@pytest.fixture
+def _poisoned_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory that nobody wrote is NaN."""
+    for name in ("empty", "empty_like"):
+        make = getattr(torch, name)
+        monkeypatch.setattr(torch, name, lambda *args, _make=make, **options: _make(*args, **options).fill_(torch.nan))
+
+
+@pytest.fixture
 def run_program(capsys: pytest.CaptureFixture[str]) -> Run:
     """Run the main function of a program with arguments, in this process."""
 

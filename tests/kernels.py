@@ -12,6 +12,8 @@ from processes import start
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 INTERPRETED = DEVICE == "cpu"
+MARKS = [pytest.mark.usefixtures("_interpreter")] if INTERPRETED else [pytest.mark.gpu]
+"""For every test of kernels. Where they are compiled it needs the GPU, and `make gpu` runs it."""
 
 
 @contextmanager

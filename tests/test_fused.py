@@ -29,34 +29,25 @@ from diffuco.training.data import TrainingGraphs
 from diffuco.training.parts import choose_parts
 from diffuco.training.recipes import get_recipe
 from diffuco.training.step import TrainStep
-from kernels import DEVICE, INTERPRETED, compile_in_a_process, importing_kernels
+from kernels import DEVICE, INTERPRETED, MARKS, compile_in_a_process, importing_kernels
 
 with importing_kernels():
     from diffuco.model.engine.fused import FusedGnn
     from diffuco.model.engine.replayed import ReplayedGnn
     from diffuco.ops import triton_gnn, triton_neighbor_sum
 
-pytestmark = [] if INTERPRETED else [pytest.mark.gpu]
+pytestmark = [*MARKS, pytest.mark.usefixtures("_poisoned_memory")]
 
 
 @pytest.fixture(autouse=True)
-def _interpreter(monkeypatch):
+def _tiny_tiles(monkeypatch):
+    """Tiles of few rows, and fewer programs than tiles."""
     if INTERPRETED:
-        monkeypatch.setenv("TRITON_INTERPRET", "1")
-        # Tiny tiles, and fewer programs than tiles.
         launches = {"ENCODE": 3, "FORWARD": 3, "SUMS": 7, "BACKWARD": 2, "ENCODE_BACKWARD": 2}
         for name, programs in launches.items():
             monkeypatch.setattr(triton_gnn, name, triton_gnn.Launch(rows=16, num_warps=4, num_programs=programs))
         monkeypatch.setattr(triton_gnn, "NEIGHBOR_COLUMNS", 32)
         monkeypatch.setattr(triton_gnn, "NORM_ROWS", 16)
-
-
-@pytest.fixture(autouse=True)
-def _poisoned_memory(monkeypatch):
-    """Memory that nobody wrote is NaN."""
-    for name in ("empty", "empty_like"):
-        make = getattr(torch, name)
-        monkeypatch.setattr(torch, name, lambda *args, _make=make, **options: _make(*args, **options).fill_(torch.nan))
 
 
 def graphs(weighted=False):

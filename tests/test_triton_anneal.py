@@ -19,28 +19,14 @@ from diffuco.ops import torch_anneal
 from diffuco.ops.adjacency import DenseAdjacency
 from diffuco.pretrained import choose_model
 from diffuco.problems import MinimumDominatingSet, get_problem
-from kernels import DEVICE, INTERPRETED, compile_in_a_process, importing_kernels
+from kernels import DEVICE, MARKS, compile_in_a_process, importing_kernels
 from test_decoding import every_problem, random_graph, small_graphs
 from test_refinement import annealed_by, states_for
 
 with importing_kernels():
     from diffuco.ops import triton_anneal, triton_decode
 
-# Where kernels are compiled every test here needs the GPU, and `make gpu` runs it.
-pytestmark = [] if INTERPRETED else [pytest.mark.gpu]
-
-
-@pytest.fixture(autouse=True)
-def _interpreter(monkeypatch):
-    if INTERPRETED:
-        monkeypatch.setenv("TRITON_INTERPRET", "1")
-
-
-@pytest.fixture(autouse=True)
-def _poisoned_memory(monkeypatch):
-    """Memory that nobody wrote is NaN."""
-    empty = torch.empty
-    monkeypatch.setattr(torch, "empty", lambda *shape, **options: empty(*shape, **options).fill_(torch.nan))
+pytestmark = [*MARKS, pytest.mark.usefixtures("_poisoned_memory")]
 
 
 def dense(graphs, **options):

@@ -15,27 +15,13 @@ from diffuco.inference.decoding import conditional_expectation
 from diffuco.ops import torch_decode
 from diffuco.ops.adjacency import DenseAdjacency
 from diffuco.problems import get_problem
-from kernels import DEVICE, INTERPRETED, compile_in_a_process, importing_kernels
+from kernels import DEVICE, MARKS, compile_in_a_process, importing_kernels
 from test_decoding import KINDS_OF_PROBS, collect, every_problem, probs_for, random_graph, seeded, small_graphs
 
 with importing_kernels():
     from diffuco.ops import triton_decode
 
-# Where kernels are compiled every test here needs the GPU, and `make gpu` runs it.
-pytestmark = [] if INTERPRETED else [pytest.mark.gpu]
-
-
-@pytest.fixture(autouse=True)
-def _interpreter(monkeypatch):
-    if INTERPRETED:
-        monkeypatch.setenv("TRITON_INTERPRET", "1")
-
-
-@pytest.fixture(autouse=True)
-def _poisoned_memory(monkeypatch):
-    """Memory that nobody wrote is NaN."""
-    empty = torch.empty
-    monkeypatch.setattr(torch, "empty", lambda *shape, **options: empty(*shape, **options).fill_(torch.nan))
+pytestmark = [*MARKS, pytest.mark.usefixtures("_poisoned_memory")]
 
 
 def states_of(decoder, problem, batch, probs, token_size):

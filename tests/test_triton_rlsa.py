@@ -1,24 +1,17 @@
 """The kernel of RLSA against its reference: compiled where there is a GPU, interpreted elsewhere."""
 
-import pytest
 import torch
 
 from diffuco.diffusion.decoding import without_padding
 from diffuco.graphs.batch import DenseBatch
 from diffuco.methods.rlsa import Chains, take_step, take_step_in_one_kernel
-from kernels import DEVICE, INTERPRETED, importing_kernels
+from kernels import DEVICE, MARKS, importing_kernels
 from test_decoding import every_problem, random_graph
 
 with importing_kernels():
     from diffuco.methods import triton_rlsa  # noqa: F401
 
-pytestmark = [] if INTERPRETED else [pytest.mark.gpu]
-
-
-@pytest.fixture(autouse=True)
-def _interpreter(monkeypatch):
-    if INTERPRETED:
-        monkeypatch.setenv("TRITON_INTERPRET", "1")
+pytestmark = MARKS
 
 
 @every_problem

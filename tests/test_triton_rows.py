@@ -9,7 +9,7 @@ from diffuco.graphs.batch import SparseBatch
 from diffuco.graphs.generate import ba_graph
 from diffuco.ops import torch_bifurcation, torch_color_anneal
 from diffuco.problems import get_problem
-from kernels import DEVICE, INTERPRETED, compile_in_a_process, importing_kernels
+from kernels import DEVICE, MARKS, compile_in_a_process, importing_kernels
 from test_bifurcation import arguments_of as bifurcation_arguments
 from test_bifurcation import graphs_for, start_for
 from test_color_anneal import arguments_of as annealing_arguments
@@ -19,13 +19,7 @@ from test_refinement import states_for
 with importing_kernels():
     from diffuco.ops import triton_bifurcation, triton_color_anneal, triton_rows
 
-pytestmark = [] if INTERPRETED else [pytest.mark.gpu]
-
-
-@pytest.fixture(autouse=True)
-def _interpreter(monkeypatch):
-    if INTERPRETED:
-        monkeypatch.setenv("TRITON_INTERPRET", "1")
+pytestmark = MARKS
 
 
 @pytest.fixture(autouse=True)
