@@ -13,7 +13,7 @@ from diffuco.graphs.batch import DenseBatch, SparseBatch, make_batch
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.generate import ba_graph
 from diffuco.graphs.graph import Graph
-from diffuco.inference.refinement import Schedule, anneal, refine, temperature_unit, weight_scale
+from diffuco.inference.refinement import Schedule, anneal, cooling, refine, temperature_unit, weight_scale
 from diffuco.ops import numba_anneal, torch_anneal
 from diffuco.problems import all_problems, get_problem
 from test_decoding import (
@@ -41,6 +41,15 @@ def annealed_by(implementation, problem, batch, states, schedule, seed=0):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ops, "decoder_override", implementation)
         return anneal(problem, batch, states, schedule, seed=seed)
+
+
+@pytest.mark.parametrize("floor", [0.0, 0.33])
+def test_the_temperature_falls_from_sweep_to_sweep_and_only_the_last_ones_go_below_the_floor(floor):
+    left = cooling(200, floor)
+    assert left[0] == 1
+    assert (left.diff() < 0).all()
+    assert (left[:190] > floor - 0.05).all()
+    assert 0 < left[-1] < 0.05
 
 
 @every_problem

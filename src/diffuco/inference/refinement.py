@@ -38,6 +38,8 @@ NUM_SWEEPS = 1000
 NUM_SWEEPS_BY_FIELD = 200
 """The same where only the energy is known, which takes longer."""
 MIN_SWEEPS = 100
+LAST_SWEEPS = 0.05
+"""Share of the sweeps in which the temperature falls from a floor to 0."""
 NODE_SWEEPS = 2**24
 """Nodes times sweeps of a chain: graphs of more than 16,000 nodes get fewer sweeps, down to `MIN_SWEEPS`."""
 
@@ -71,8 +73,7 @@ def anneal(
 ) -> Tensor:
     """The best state that a chain from each state sees; padding gets 0. [N, S] -> [N, S].
 
-    The temperature falls linearly: sweep k of K has the share 1 - k / K of the first one's. With `heat` [S], chains
-    have so many times the temperature.
+    The temperature falls as `cooling` says. With `heat` [S], chains have so many times the temperature.
 
     >>> from diffuco.graphs.batch import make_batch
     >>> from diffuco.graphs.graph import Graph
@@ -87,7 +88,7 @@ def anneal(
     states = without_padding(batch, states)
     if not states.numel() or not schedule.num_sweeps:
         return states
-    left = 1 - torch.arange(schedule.num_sweeps, dtype=torch.float64, device=batch.device) / schedule.num_sweeps
+    left = cooling(schedule.num_sweeps, problem.annealing.floor).to(batch.device)
     temperatures = schedule.temperature * left[:, None] * temperature_unit(problem, batch)  # [K, B]
     temperatures = temperatures[..., None] * (left.new_ones(1) if heat is None else heat)  # [K, B, C]
     form = problem.form(with_float64_degrees(batch))
@@ -112,6 +113,18 @@ def anneal(
             seed=seed,
         )
     return without_padding(batch, found).contiguous()
+
+
+def cooling(num_sweeps: int, floor: float) -> Tensor:
+    """The share of the first temperature that each sweep has. [K].
+
+    It falls linearly to 0, or to a floor from which only the last sweeps go on to 0.
+
+    >>> cooling(4, 0.0).tolist(), cooling(4, 0.5).tolist()
+    ([1.0, 0.75, 0.5, 0.25], [1.0, 0.875, 0.75, 0.625])
+    """
+    left = 1 - torch.arange(num_sweeps, dtype=torch.float64) / num_sweeps
+    return left if not floor else (floor + (1 - floor) * left) * (left / LAST_SWEEPS).clamp(max=1)
 
 
 def anneal_by_field(problem: Problem, batch: Batch, states: Tensor, temperatures: Tensor, *, seed: int) -> Tensor:

@@ -30,7 +30,7 @@ class MinimumDominatingSet(NodeSetProblem):
     noun = "dominating set"
     sense = "min"
     adds_up = True
-    annealing = Annealing(temperature=0.2, parallel_temperature=0.3, parallel_steps=500, parallel_flips=5)
+    annealing = Annealing(temperature=0.18, floor=0.33, parallel_temperature=0.3, parallel_steps=500, parallel_flips=5)
     marked_ends = 1
 
     def energy(self, batch: Batch, x: Tensor) -> Tensor:
