@@ -288,7 +288,7 @@ def test_a_model_for_weights_is_chosen_for_weights_only():
     assert pretrained.choose_model("max-cut", [weighted]).name == "max-cut-sparse-weighted"
     assert pretrained.choose_model("max-cut", [plain, weighted]).name == "max-cut-sparse-weighted"
     assert pretrained.full_models("max-cut", plain) == ["max-cut-sparse-12", "max-cut-ba-small-48"]
-    assert pretrained.full_models("max-cut", weighted) == ["max-cut-sparse-weighted"]
+    assert pretrained.full_models("max-cut", weighted) == ["max-cut-sparse-weighted-24"]
 
 
 def test_models_of_a_large_graph_are_tried_in_order_of_promise():
@@ -296,5 +296,5 @@ def test_models_of_a_large_graph_are_tried_in_order_of_promise():
     assert pretrained.full_models("max-cut", hubs)[0] == "max-cut-ba-small-48"
     assert pretrained.full_models("max-cut", none)[0] == "max-cut-sparse-12"
     for graph in (hubs, none):
-        assert pretrained.full_models("mds", graph)[0] == "mds-sparse-12"  # where a model that fails would cost most
+        assert pretrained.full_models("mds", graph)[0] == "mds-sparse-24"  # where a model that fails would cost most
         assert pretrained.full_models("mis", graph)[0] == "mis-sparse-12"  # the others have seen denser graphs only
