@@ -28,6 +28,7 @@ EXACT = ("auto", "cp-sat", "highs", "gurobi")
 ANNEALERS = ("anneal", "rlsa", "bifurcation", "sa", "tabu")
 MODELS = ("diffuco", "diffuco-ce")
 KAMIS = ("kamis", "online-mis")
+FEW_EVALUATIONS = {"samples": 4, "step_factor": 1}
 
 
 @pytest.fixture(autouse=True)
@@ -72,12 +73,13 @@ def test_searches_find_the_same_in_any_unit_of_the_weights(name, problem):
     if method.missing() or not method.takes_node_weights(get_problem(problem)):
         pytest.skip(f"{name} is not installed or takes no weights")
     graph = tiny_graphs(problem)[-1]
-    solution = diffuco.solve(graph, problem, method=name, seed=1, device="cpu")
+    options = FEW_EVALUATIONS if name == "diffuco" else {}
+    solution = diffuco.solve(graph, problem, method=name, seed=1, device="cpu", **options)
     assert graph.edge_weights is not None
     assert graph.node_weights is not None
     for unit in (4.0**-400, 4.0**-17, 4.0**42):  # powers of four, so that no rounding differs
         scaled = replace(graph, edge_weights=unit * graph.edge_weights, node_weights=unit * graph.node_weights)
-        other = diffuco.solve(scaled, problem, method=name, seed=1, device="cpu")
+        other = diffuco.solve(scaled, problem, method=name, seed=1, device="cpu", **options)
         assert (other.chosen == solution.chosen).all()
         assert (other.objective, other.energies) == (
             unit * solution.objective,
@@ -98,7 +100,8 @@ def test_answers_are_feasible_and_exact_methods_and_annealers_find_the_optimum(n
         known = [graph.node_weights is None for graph in graphs]
         graphs, best_known = (list(itertools.compress(items, known)) for items in (graphs, best_known))
     limit_s = 0.05 if name == "online-mis" else None  # which would search for 10 s
-    solutions = diffuco.solve(graphs, problem, method=name, seed=1, device="cpu", time_limit_s=limit_s)
+    options = FEW_EVALUATIONS if name == "diffuco" else {}
+    solutions = diffuco.solve(graphs, problem, method=name, seed=1, device="cpu", time_limit_s=limit_s, **options)
     assert [solution.graph for solution in solutions] == graphs
     for solution, best in zip(solutions, best_known, strict=True):
         verdict = get_problem(problem).check(solution.graph, solution.chosen)
@@ -133,7 +136,7 @@ def test_same_seed_same_answer(name, problem):
     if get_method(name).missing():
         pytest.skip(f"{name} is not installed")
     graph = get_dataset("qubo-tiny").graph("test", 0) if problem == "qubo" else get_dataset("rb-tiny").graph("test", 0)
-    options = {"samples": 4, "step_factor": 1} if name == "diffuco" else {}
+    options = FEW_EVALUATIONS if name == "diffuco" else {}
     first, second = (diffuco.solve([graph], problem, method=name, seed=4, device="cpu", **options)[0] for _ in range(2))
     assert first.chosen.tolist() == second.chosen.tolist()
     assert first.energies == second.energies
