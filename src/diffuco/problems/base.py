@@ -82,7 +82,7 @@ class Annealing:
     """Temperature of the first sweep, which falls to 0: in units of what a flip of a node with random neighbours gains,
     if the problem uses edge weights, else in units of the energy or of a typical node weight."""
     floor: float = 0.0
-    """Share of that temperature which is left before the last sweeps, where all that is left falls to 0."""
+    """Share of that temperature that is left before the last sweeps, in which it falls to 0."""
     parallel_temperature: float = 0.3
     """The same for `rlsa`, where all nodes may flip at once, in units of the energy or of a typical weight."""
     parallel_steps: int = 500

@@ -193,7 +193,7 @@ def max_cut_sparse_weighted() -> TrainConfig:
 
 
 def max_cut_sparse_weighted_24() -> TrainConfig:
-    """The same with four times the steps, grown from the shipped model: minutes on one GPU."""
+    """Maximum cut on sparse graphs with edge weights, four times the steps, grown from the shipped model: minutes."""
     start = grown("max-cut-sparse-weighted", max_cut_sparse_weighted(), anneal_epochs=16)
     return cold(replace(start, num_steps=24), temperature=0.005)
 
