@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import time
 from dataclasses import replace
 
 import networkx as nx
@@ -170,6 +171,24 @@ def test_what_an_exact_solver_found_without_a_proof_counts_if_it_is_better(monke
     diffuco.solve(graph, "mis", device="cpu", time_limit_s=0.1)
     given = [proofs.EXACT_S + 600 / proofs.SPARSE_NODES_PER_S, 1.0]  # none within 0.1 s
     assert limits == pytest.approx(given, abs=0.01)
+
+
+@pytest.mark.parametrize("is_better", [True, False])
+def test_seconds_are_those_of_the_proof_that_was_tried_and_of_the_search(monkeypatch, is_better):
+    graph = tree_graph(600, 20, 0.3, np.random.default_rng(0))
+    best = diffuco.solve(graph, "mis", method="highs")
+    chosen = best.chosen if is_better else np.zeros(600, dtype=bool)
+    searched = replace(best, chosen=np.zeros(600, dtype=bool), seconds={"load": 0.0, "sample": 5.0, "decode": 0.0})
+
+    def prove(self, problem, graph, *, time_limit_s, seed=0):
+        time.sleep(0.3)
+        return ExactResult(float(chosen.sum()), 599.0, False, chosen, 0.3)
+
+    monkeypatch.setattr(Highs, "prove", prove)
+    monkeypatch.setattr(FlipAnnealing, "solve", lambda *given: [searched])
+    solution = diffuco.solve(graph, "mis", device="cpu")
+    assert (solution.chosen == chosen).all()
+    assert 5.3 <= sum(solution.seconds.values()) < 7
 
 
 def test_weights_that_no_exact_solver_takes_are_annealed():

@@ -20,7 +20,7 @@ from diffuco.graphs.by_size import in_order
 from diffuco.graphs.graph import Graph
 from diffuco.methods.base import Deadline, Method, Settings, beside
 from diffuco.methods.cp_sat import CpSat
-from diffuco.methods.merging import better, both, settled_objective, unsettled
+from diffuco.methods.merging import after, better, both, settled_objective, unsettled
 from diffuco.methods.numvc import NuMvc, Walking
 from diffuco.methods.proofs import (
     EXACT_S,
@@ -115,6 +115,7 @@ class Automatic(Method):
                     left_s = max(LEAST_LEFT * limit_s, limit_s - max(spent_s[place] for place in positions))
                 with in_units(1.0, plus=settled_objective(tried.get(positions[0]))):  # only one graph is followed
                     found = searched(problem, chosen, search, replace(settings, time_limit_s=left_s))
+                found = [after(spent_s.get(place, 0.0), new) for place, new in zip(positions, found, strict=True)]
                 yield positions, [better(new, tried.get(place)) for place, new in zip(positions, found, strict=True)]
 
         return in_order(parts())

@@ -20,14 +20,22 @@ def ahead(first: Solution, second: Solution) -> Solution:
 
 
 def better(found: Solution, tried: Solution | None) -> Solution:
-    """The better of what a search found and what an exact solver found without a proof, with the solver's bound."""
+    """The better of what a search found and what an exact solver found without a proof, with the solver's bound.
+
+    The seconds are those of the search, which ran beside the solver or began `after` it.
+    """
     if tried is None:
         return found
     found = completed(found, tried)
     best = ahead(found, tried)
     if best is not found:
-        return replace(best, reason=f"{best.reason}, without a proof")
+        return replace(best, reason=f"{best.reason}, without a proof", seconds=found.seconds)
     return tighter(found, tried)
+
+
+def after(seconds: float, found: Solution) -> Solution:
+    """What a search found that began after so many seconds, with them."""
+    return replace(found, seconds=found.seconds | {"sample": found.seconds["sample"] + seconds})
 
 
 def both(first: Solution, second: Solution) -> Solution:
