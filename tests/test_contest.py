@@ -41,6 +41,12 @@ def given(monkeypatch):
     return drawn
 
 
+@pytest.fixture
+def _few_chains(monkeypatch):
+    """Few samples are drawn, for few chains."""
+    monkeypatch.setattr("diffuco.methods.model.num_chains", lambda *_: 5)
+
+
 def test_the_model_with_the_best_pass_draws_the_samples(given):
     for limit_s in (None, 0.5):
         given.clear()
@@ -124,10 +130,10 @@ def test_a_settled_contest_does_not_anneal(given, monkeypatch):
     assert contest(MDS, GRAPH, Settings(time_limit_s=1.0), lambda: True).objective == BEST.objective
 
 
-def test_little_time_repeats_the_best_samples(monkeypatch):
+@pytest.mark.usefixtures("_few_chains")
+def test_little_time_repeats_the_best_samples():
     model = AnnealedSamples(solver_with(MDS, "mds-sparse", "cpu"), "")
     batch = unit_batch(MDS, [GRAPH, GRAPH])
-    monkeypatch.setattr("diffuco.methods.model.num_chains", lambda *_: 5)
     few = model.draw(MDS, batch, Deadline.after(1e-6), np.random.default_rng(0))
     assert torch.equal(few, few[:, :1].expand(-1, 5))
     many = model.draw(MDS, batch, Deadline.after(600.0), np.random.default_rng(0))
@@ -136,6 +142,7 @@ def test_little_time_repeats_the_best_samples(monkeypatch):
     assert torch.equal(energies, energies.sort(1).values)
 
 
+@pytest.mark.usefixtures("_few_chains")
 @pytest.mark.parametrize("problem", ["mis", "max-cut", "mds"])
 def test_the_same_seed_finds_the_same_where_no_clock_decides(problem):
     graph = ba_graph(30, 2, np.random.default_rng(1))
@@ -145,6 +152,7 @@ def test_the_same_seed_finds_the_same_where_no_clock_decides(problem):
     assert np.array_equal(first.chosen, second.chosen)
 
 
+@pytest.mark.usefixtures("_few_chains")
 def test_a_proof_beside_the_contest_counts(monkeypatch):
     def prove(problem, graph, seed, limit_s):
         return BEST

@@ -72,6 +72,16 @@ def test_further_models_are_found_in_a_folder_that_is_named(finished_run, tmp_pa
     assert {"mine", "mis-rb-small"} <= {card["name"] for card in pretrained.list_models()}
 
 
+def test_a_model_that_is_replaced_is_read_again(finished_run, monkeypatch, tmp_path):
+    monkeypatch.setenv("DIFFUCO_MODELS", str(tmp_path))
+    steps = []
+    for name in ("best", "last"):
+        (tmp_path / "mine.safetensors").write_bytes((finished_run / f"{name}.safetensors").read_bytes())
+        steps += [card["step"] for card in pretrained.list_models() if card["name"] == "mine"]
+    assert steps == [pretrained.read_card(finished_run / f"{name}.safetensors")["step"] for name in ("best", "last")]
+    assert steps[0] != steps[1]
+
+
 @pytest.mark.parametrize("card", pretrained.list_models(), ids=lambda card: card["name"])
 def test_evaluations_in_cards_are_those_in_the_repository(card):
     for kept in card.get("evaluations", []):
@@ -229,7 +239,7 @@ def card_of(name: str, nodes: list[float], density: list[float], num_steps: int 
 def ship(monkeypatch, cards: list[dict]) -> None:
     """Let these be the cards of all models there are."""
     monkeypatch.setattr(pretrained, "model_files", lambda: {card["name"]: card["name"] for card in cards})
-    monkeypatch.setattr(pretrained, "read_card", {card["name"]: card for card in cards}.get)
+    monkeypatch.setattr(pretrained, "_card", {card["name"]: card for card in cards}.get)
 
 
 def test_cards_tell_baselines_and_the_next_faster_model(monkeypatch):

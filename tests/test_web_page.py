@@ -26,7 +26,9 @@ playwright = pytest.importorskip("playwright.sync_api", reason="playwright is no
 
 GRAPH = Path(__file__).parents[1] / "examples/rb-small.clq"
 FIVE_CYCLE = "Ann Bob\nBob Cid\nCid Dan\nDan Eve\nEve Ann\n"
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"))), None
+)
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,10 @@ the size of the package. They are in the folder `models` of the source, where a 
 import difflib
 import math
 import os
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -51,8 +53,21 @@ def list_models() -> list[dict[str, Any]]:
     >>> [card["name"] for card in list_models() if card["problem"] == "qubo"]
     ['qubo-random']
     """
-    cards = {name: read_card(path) for name, path in model_files().items()}
-    return [card | {"baseline": _baseline(card), "faster": _faster(card, cards)} for card in cards.values()]
+    cards = [_card(path) | {"baseline": _baseline(_card(path))} for path in model_files().values()]
+    families: dict[tuple[str | None, ...], dict[int, str]] = defaultdict(dict)
+    for card in cards:
+        families[_family(card)][card["model"]["num_steps"]] = card["name"]
+    return [card | {"faster": _faster(card, families[_family(card)])} for card in cards]
+
+
+def _card(path: Path) -> dict[str, Any]:
+    return _read_once(path, path.stat().st_mtime_ns)
+
+
+@cache
+def _read_once(path: Path, changed_ns: int) -> dict[str, Any]:
+    """The card of a file that was changed at this time. Reading all of them takes longer than solving a small graph."""
+    return read_card(path)
 
 
 def _baseline(card: dict[str, Any]) -> str | None:
@@ -62,18 +77,14 @@ def _baseline(card: dict[str, Any]) -> str | None:
     return "egn-anneal" if card.get("training", {}).get("start_temperature") else "egn"
 
 
-def _faster(card: dict[str, Any], cards: dict[str, dict[str, Any]]) -> str | None:
-    """The model for the same problem and the same training graphs with the next fewer steps."""
+def _family(card: dict[str, Any]) -> tuple[str | None, ...]:
+    """What models have in common that were trained on the same graphs; others are families of their own."""
+    return card["problem"], card.get("dataset", card["name"]), card["baseline"]
 
-    def family(card: dict[str, Any]) -> tuple[str | None, ...]:
-        return card["problem"], card.get("dataset"), _baseline(card)
 
-    steps = {
-        other["model"]["num_steps"]: name
-        for name, other in cards.items()
-        if family(other) == family(card) and "dataset" in card
-    }
-    return steps.get(max((count for count in steps if count < card["model"]["num_steps"]), default=0))
+def _faster(card: dict[str, Any], family: dict[int, str]) -> str | None:
+    """The model of the family, by their steps, with the next fewer steps."""
+    return family.get(max((count for count in family if count < card["model"]["num_steps"]), default=0))
 
 
 def model_files() -> dict[str, Path]:
