@@ -22,14 +22,20 @@ PROBLEMS = ["mis", "max-cut", "mds"]
 SWEEP_S = 1e-3
 
 
+def stopped_clock(monkeypatch):
+    """A clock for searches that goes on only where `now` is raised."""
+    clock = SimpleNamespace(now=0.0, perf_counter=lambda: clock.now)
+    for module in (base, annealer):
+        monkeypatch.setattr(module, "time", clock)
+    return clock
+
+
 def annealed(problem, graph, limit_s, monkeypatch):
     """The energy that annealing ends with, and those of the rounds of parts on the way.
 
     Time passes only while sweeps run, so that the same rounds fit on a busy machine.
     """
-    clock = SimpleNamespace(now=0.0, perf_counter=lambda: clock.now)
-    for module in (base, annealer):
-        monkeypatch.setattr(module, "time", clock)
+    clock = stopped_clock(monkeypatch)
     batch, generator = SparseBatch.from_graphs([graph]), torch.Generator().manual_seed(0)
     energies, plain = [], annealing._round
 
@@ -92,3 +98,25 @@ def test_the_first_trial_of_a_huge_graph_is_short(monkeypatch, num_nodes, sweeps
     batch = SimpleNamespace(largest=num_nodes)
     annealing.anneal_until(Deadline.after(1.0), get_problem("mis"), batch, lambda: None, 1.0, torch.Generator())
     assert lengths == [sweeps]
+
+
+@pytest.mark.parametrize("energy_s", [0.0, 0.1])
+def test_rounds_end_early_where_decoding_will_take_long(monkeypatch, energy_s):
+    clock = stopped_clock(monkeypatch)
+    batch = SparseBatch.from_graphs([Graph.from_edges([(0, 1)])])
+    states, lengths = torch.zeros(2, 3), []
+
+    def energy(batch, found):
+        clock.now += energy_s
+        return found.sum(0, keepdim=True)
+
+    def run(length):
+        lengths.append(length)
+        clock.now += SWEEP_S * length
+        return states
+
+    problem = SimpleNamespace(name="slow", energy=energy)
+    best = annealer.best_of_rounds(Deadline.after(10.0), problem, batch, run, 20, 10**6)
+    assert torch.equal(best, states)
+    last_s = annealer.ENDING * energy_s
+    assert 8.5 - last_s < clock.now < 10.0 + len(lengths) * energy_s - last_s

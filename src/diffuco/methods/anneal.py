@@ -19,7 +19,7 @@ from diffuco.graphs.batch import Batch, SparseBatch
 from diffuco.inference.answers import best_objective
 from diffuco.inference.refinement import Schedule, anneal, schedule_for
 from diffuco.inference.rounds import best_parts, better_parts, has_parts
-from diffuco.methods.annealer import Annealer, after_compiling, best_of_rounds
+from diffuco.methods.annealer import ENDING, Annealer, after_compiling, best_of_rounds
 from diffuco.methods.base import Deadline
 from diffuco.problems import Problem
 
@@ -106,11 +106,11 @@ def anneal_until(
     temperature: float,
     generator: torch.Generator,
     heat: Tensor | None = None,
-    is_enough: Callable[[Tensor], bool] | None = None,
+    is_enough: Callable[[Tensor, float], bool] | None = None,
 ) -> Tensor:
     """The best states of some rounds, each from what `start` returns and as long as the time allows. [N, S].
 
-    `is_enough` may end them early.
+    `is_enough(states, seconds of a sweep)` may end them early.
     """
 
     def run(num_sweeps: int) -> Tensor:
@@ -140,13 +140,17 @@ def anneal_parts(
         return anneal_until(deadline, problem, batch, start, temperature, generator, heat)
 
     did_pay = False
+    round_s = ending_s = 0.0
 
-    def parts_pay(states: Tensor) -> bool:
-        nonlocal did_pay
+    def parts_pay(states: Tensor, sweep_s: float) -> bool:
+        nonlocal did_pay, round_s, ending_s
+        round_s = PART_SWEEPS * sweep_s
         if not did_pay:
             clock = Deadline.after(None)
             order = problem.energy(batch, states).argsort(1)[:, :2]
-            if MERGING * clock.elapsed_s > deadline.remaining_s:
+            energy_s = clock.elapsed_s
+            ending_s = ENDING * energy_s
+            if MERGING * energy_s + round_s + ending_s > deadline.remaining_s:
                 return False
             two = states.gather(1, batch.spread(order))
             before, after = (problem.energy(batch, x)[:, 0].sum() for x in (two, best_parts(problem, batch, two)))
@@ -158,11 +162,11 @@ def anneal_parts(
         deadline, problem, batch, lambda: _round(problem, batch, start(), schedule, generator, heat)
     )
     states = anneal_until(deadline, problem, batch, start, temperature, generator, heat, parts_pay)
-    if not parts_pay(states):
+    if not did_pay and not parts_pay(states, round_s / PART_SWEEPS):
         return states
     merged = best_parts(problem, batch, states)
-    best, rounds, round_s = merged[:, :1], 0, 0.0
-    while deadline.remaining_s > round_s:
+    best, rounds = merged[:, :1], 0
+    while deadline.remaining_s > round_s + ending_s:
         clock = Deadline.after(None)
         flips = torch.rand(states.shape, generator=generator, device=batch.device) < FLIPPED
         noised = torch.where(flips, 1 - best, best)

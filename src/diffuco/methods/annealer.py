@@ -36,6 +36,8 @@ SHARE_THAT_TELLS = 0.03
 """Of the whole time: a round that took less tells too little."""
 GROWTH = 3
 """Times the length of a trial: the most for the next, if somebody asks after each whether it is enough."""
+ENDING = 10
+"""Times that energies take: about what decoding and checking do, which of a huge graph take seconds."""
 MOST_FASTER = 1.3
 """Times the speed of a round that a longer one may be expected to have."""
 _used: set[tuple[object, ...]] = set()
@@ -109,36 +111,43 @@ def best_of_rounds(
     run: Callable[[int], Tensor],
     first_length: int,
     max_length: int,
-    is_enough: Callable[[Tensor], bool] | None = None,
+    is_enough: Callable[[Tensor, float], bool] | None = None,
 ) -> Tensor:
     """The best states of the rounds that fit into the time, each as long as what is left of it allows. [N, S].
 
     `run(length)` returns the states of a round [N, S]. The first ones, of `first_length` and more, tell how fast it is.
-    `is_enough` is asked after all but the first, and ends them as soon as the speed is known well; until then, the
-    length of rounds grows slowly, so that it is asked several times.
+    `is_enough(states, seconds per step)` is asked after all but the first, and ends them as soon as the speed is known
+    well; until then, the length of rounds grows slowly, so that it is asked several times.
     """
     deadline = after_compiling(deadline, problem, batch, lambda: run(1))
     left_s = deadline.remaining_s
-    best = None
+    best = lowest = None
     length, taken = first_length, 0
     known = (0, 0.0)  # a length, and how long it took
     while length > 0:
         started = time.perf_counter()
         found = run(length)
-        best = found if best is None else better(problem, batch, best, found)
         finish(batch.device)
+        seconds = time.perf_counter() - started
+        clock = Deadline.after(None)
+        energies = problem.energy(batch, found)
+        if best is None or lowest is None:
+            best, lowest = found, energies
+        best = torch.where(batch.spread(energies < lowest), found, best)
+        lowest = torch.minimum(energies, lowest)
+        finish(batch.device)
+        ending_s = ENDING * clock.elapsed_s
         taken += length
         report("searching, steps", taken, best=partial(best_objective, problem, batch, best))
-        seconds = time.perf_counter() - started
         share = SHARE_OF_TIME if seconds >= SHARE_THAT_TELLS * left_s else SHARE_FOR_TRIALS
         is_first = not known[0]
-        if is_enough and not is_first and is_enough(best) and share == SHARE_OF_TIME:
-            break
         speed = steps_per_s(known, (length, seconds))
+        if is_enough and not is_first and is_enough(best, 1 / speed) and share == SHARE_OF_TIME:
+            break
         known = (length, seconds)
         is_short = seconds < SHARE_FOR_TRIALS * left_s
         most = GROWTH * length if is_enough and is_short and (is_first or share == SHARE_FOR_TRIALS) else max_length
-        length = min(most, int(share * deadline.remaining_s * speed))
+        length = min(most, int(share * max(0.0, deadline.remaining_s - ending_s) * speed))
     assert best is not None
     return best
 
@@ -167,8 +176,3 @@ def steps_per_s(before: tuple[int, float], after: tuple[int, float]) -> float:
     if many <= few or many_s <= few_s:
         return speed
     return max(speed, min(MOST_FASTER * speed, (many - few) / (many_s - few_s)))
-
-
-def better(problem: Problem, batch: Batch, first: Tensor, second: Tensor) -> Tensor:
-    """Of two states in each column, the one of lower energy. [N, S], [N, S] -> [N, S]."""
-    return torch.where(batch.spread(problem.energy(batch, second) < problem.energy(batch, first)), second, first)

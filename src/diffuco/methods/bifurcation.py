@@ -95,8 +95,7 @@ def strengths_of(form: QuadraticForm, batch: Batch, num_agents: int) -> Tensor:
     """
     sums = squares = batch.degrees  # of the w_ij of each node
     if form.edges is not None:
-        ones = torch.ones_like(batch.degrees)[:, None]
-        sums, squares = form.edges.neighbor_sum(ones, weighted=True)[:, 0], form.edges.squared_weight_sum()
+        sums, squares = form.edges.weight_sum(), form.edges.squared_weight_sum()
     others = batch.spread((batch.sizes - 1).to(sums.dtype))
     couplings = (form.edge**2 * squares + 2 * form.edge * form.pair * sums + form.pair**2 * others) / 4
     biases = form.linear + (form.edge * sums + form.pair * others) / 2

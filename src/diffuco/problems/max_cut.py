@@ -44,9 +44,8 @@ class MaximumCut(Problem):
         return Verdict(float(is_cut.sum() if graph.edge_weights is None else graph.edge_weights[is_cut].sum()), 0)
 
     def form(self, batch: Batch) -> QuadraticForm:
-        """Linear: minus the weighted degree; coupling twice the weight along edges."""
-        weighted_degrees = batch.neighbor_sum(batch.degrees.new_ones(len(batch.degrees), 1), weighted=True)[:, 0]
-        return QuadraticForm(linear=-weighted_degrees, edge=2.0, edges=batch)
+        """Linear: minus the weights of a node's edges; coupling twice the weight along edges."""
+        return QuadraticForm(linear=-batch.weight_sum(), edge=2.0, edges=batch)
 
     def linear_model(self, graph: Graph) -> linear_model.LinearModel:
         """One more variable per edge, which says whether it is cut."""

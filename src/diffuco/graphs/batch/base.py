@@ -28,6 +28,8 @@ class Batch(ABC):
     """[B] nodes of each graph."""
     degrees: Tensor
     """[N] neighbours of each node, as float."""
+    weights: Tensor | None
+    """Edge weights; None if every edge weighs 1."""
     node_weights: Tensor | None
     """[N], NaN in graphs without node weights (`node_weights_or` fills these in); None if no graph has any."""
     row_starts: Tensor
@@ -69,6 +71,12 @@ class Batch(ABC):
     @abstractmethod
     def from_padded(self, values: Tensor) -> Tensor:
         """Turn values laid out graph by graph, padded to P, into rows of this batch. [B, P, ...] -> [N, ...]."""
+
+    def weight_sum(self) -> Tensor:
+        """Sum of the weights of each node's edges. [N], as precise as the degrees."""
+        if self.weights is None:
+            return self.degrees
+        return self.neighbor_sum(torch.ones_like(self.degrees)[:, None], weighted=True)[:, 0]
 
     @abstractmethod
     def squared_weight_sum(self) -> Tensor:
