@@ -5,9 +5,9 @@ PYTEST := $(BIN)/pytest
 INSTALL := $(PYTHON) -m venv .venv && $(BIN)/pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt --editable
 # Where bytecode is not kept, every process of a test compiles torch anew, which takes it seconds.
 export PYTHONDONTWRITEBYTECODE :=
-# Processes of one thread, two more than cores because some tests wait; one that has nothing left takes from another.
+# Processes of one thread, one more than cores because some tests wait; one that has nothing left takes from another.
 CORES = getattr(os, 'sched_getaffinity', lambda _: range(os.cpu_count()))(0)
-PARALLEL = -n $(shell $(PYTHON) -c "import os; print(min(8, len($(CORES)) + 2))") --dist worksteal
+PARALLEL = -n $(shell $(PYTHON) -c "import os; print(min(8, len($(CORES)) + 1))") --dist worksteal
 
 # The tables and figures of the paper; OPTIONS go to the command, such as OPTIONS=--quick.
 PAPER := table-1 table-3 fig-2-left fig-2-middle fig-2-right n-query gset ood fig-3-left fig-3-right

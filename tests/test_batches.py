@@ -266,6 +266,7 @@ def _cluster():
     ray = import_ray()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_worker_niceness", "0")  # by default, workers wait minutes for the tests beside this one
         ray.init(num_cpus=2, num_gpus=0, include_dashboard=False, log_to_driver=False)
         yield
         ray.shutdown()
