@@ -82,6 +82,14 @@ def test_a_model_that_is_replaced_is_read_again(finished_run, monkeypatch, tmp_p
     assert steps[0] != steps[1]
 
 
+def test_a_model_that_is_not_there_is_told_in_one_line(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("DIFFUCO_MODELS", str(tmp_path))
+    (tmp_path / "gone.safetensors").symlink_to(tmp_path / "nowhere")
+    outcome = run("models")
+    assert (outcome.code, len(outcome.errors)) == (2, 1)
+    assert "gone.safetensors: no such file" in outcome.err
+
+
 @pytest.mark.parametrize("card", pretrained.list_models(), ids=lambda card: card["name"])
 def test_evaluations_in_cards_are_those_in_the_repository(card):
     for kept in card.get("evaluations", []):

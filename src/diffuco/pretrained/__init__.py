@@ -20,7 +20,7 @@ import numpy as np
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.graph import Graph
 from diffuco.graphs.statistics import GraphStatistics, describe
-from diffuco.model.header import FIRST_NETWORK, network_name, read_card, read_header, read_shapes
+from diffuco.model.header import FIRST_NETWORK, network_name, read_card, read_header, read_shapes, readable
 from diffuco.problems import Problem, get_problem, without_ignored_weights
 
 if TYPE_CHECKING:
@@ -61,7 +61,9 @@ def list_models() -> list[dict[str, Any]]:
 
 
 def _card(path: Path) -> dict[str, Any]:
-    return _read_once(path, path.stat().st_mtime_ns)
+    with readable(path):
+        changed_ns = path.stat().st_mtime_ns
+    return _read_once(path, changed_ns)
 
 
 @cache
