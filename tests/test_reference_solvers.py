@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 import diffuco
 from diffuco.evaluation import reference_solvers
@@ -13,11 +14,14 @@ from diffuco.evaluation.reference_solvers import NUM_CUT_RUNS, solve_reference
 from diffuco.evaluation.reference_store import Reference
 from diffuco.evaluation.references import find_references
 from diffuco.graphs.datasets import get_dataset
+from diffuco.graphs.generate import ba_graph
 from diffuco.graphs.graph import Graph
 from diffuco.methods import get_method, sdp
 from diffuco.methods.cp_sat import CpSat
+from diffuco.methods.enumeration import Enumeration
 from diffuco.methods.exact import ExactResult
 from diffuco.methods.highs import Highs
+from diffuco.methods.linear import FloatingModel
 from diffuco.problems import get_problem
 
 
@@ -149,6 +153,32 @@ def test_highs_proves_or_bounds(problem):
     solved = Highs().prove(get_problem(problem), tiny, time_limit_s=60.0)
     assert solved.proven
     assert solved.objective == solved.bound == {"mis": 12, "mds": 5}[problem]
+
+
+@pytest.mark.parametrize("problem", ["mds", "mis", "max-cut", "qubo"])
+@pytest.mark.parametrize("seed", range(4))
+def test_nothing_costs_less_than_a_priced_bound(problem, seed):
+    graph, rng = random_graph(9, seed), np.random.default_rng(seed)
+    weights = rng.integers(1, 9, 9) / 4
+    graph = replace(graph, node_weights=weights, edge_weights=np.round(graph.edge_weights, 2))
+    model = FloatingModel.of(get_problem(problem), graph)
+    optimum = Enumeration().prove(get_problem(problem), graph, time_limit_s=60.0)
+    cost = get_problem(problem).sign * optimum.objective * model.scale
+    for best in (cost, cost + 100.0):
+        assert model.priced_bound(best) <= cost + 1e-6
+
+
+def test_a_priced_bound_is_close_to_that_of_the_linear_program():
+    model = FloatingModel.of(get_problem("mds"), get_dataset("ba-small").graph("test", 0))
+    limit = linprog(model.cost, A_ub=model.linear.matrix, b_ub=model.linear.upper, bounds=(0, 1)).fun
+    assert 0.97 * limit < model.priced_bound(27.0) <= limit + 1e-6
+
+
+def test_a_cover_that_is_not_proven_has_a_bound():
+    graph = ba_graph(3000, 4, np.random.default_rng(0))
+    stopped = Highs().prove(get_problem("mds"), graph, time_limit_s=1e-3)
+    assert not stopped.proven
+    assert 270 < stopped.bound < 300 < stopped.objective
 
 
 def test_large_dominating_sets_are_left_to_highs(monkeypatch):

@@ -18,6 +18,10 @@ MAX_FLOATING_TOTAL = 2**30
 """The same for solvers that calculate in floating point with tolerances: they tell such sums apart by less than 1."""
 MAX_POWER = 300
 """Powers of ten beyond this leave the range of float64."""
+ROUNDS, ENTRIES = 300, 10**8
+"""The most rounds of `FloatingModel.priced_bound`, and the most entries of the matrix that all of them may read."""
+PATIENCE = 4
+"""Rounds without a better bound, after which steps are half as long."""
 TOLERANCE = 1e-6
 """By how much these solvers may violate a constraint, miss a whole number and take a bound for reached."""
 
@@ -76,6 +80,9 @@ class FloatingModel:
         found = trivial(problem, graph) if values is None else values[: graph.num_nodes] > 0.5
         chosen = repair(problem, graph, found[:, None])[:, 0]
         objective = problem.check(graph, chosen).objective
+        if not finished and not problem.is_quadratic:  # the first bounds of covers take solvers long
+            priced = self.priced_bound(problem.sign * objective * self.scale)
+            bound = priced if bound is None else max(priced, bound)
         if bound is None:
             return ExactResult(objective, unbounded(problem), False, chosen, seconds)
         if finished and self.is_whole and is_confirmed(problem.sign * bound / self.scale, objective, self.scale):
@@ -87,6 +94,31 @@ class FloatingModel:
         limit = problem.sign * bound / self.scale
         why_not = "the weights have too many digits for a proof" if finished else ExactResult.why_not
         return ExactResult(objective, limit, False, chosen, seconds, why_not)
+
+    def priced_bound(self, best: float) -> float:
+        """What no solution costs less than, given the cost of one: a Lagrangian bound, by subgradients.
+
+        Constraints may be broken at a price. The prices of broken ones rise and those of others fall, in steps as long
+        as the distance to the best solution suggests (Polyak's rule).
+        """
+        matrix, upper = self.linear.matrix, self.linear.upper
+        transposed = matrix.T.tocsr()
+        prices = kept = np.zeros(len(upper))
+        highest, pace, misses = -np.inf, 1.0, 0
+        for _ in range(min(ROUNDS, ENTRIES // max(1, matrix.nnz))):
+            reduced = self.cost + transposed @ prices
+            is_cheap = reduced < 0
+            value = float(reduced[is_cheap].sum() - prices @ upper)
+            misses = 0 if value > highest else misses + 1
+            if value > highest:
+                highest, kept = value, prices
+            elif misses == PATIENCE:
+                pace, misses, prices = pace / 2, 0, kept
+                continue
+            broken = matrix @ is_cheap.astype(np.float64) - upper
+            step = np.where((prices > 0) | (broken > 0), broken, 0.0)
+            prices = np.maximum(0.0, prices + pace * (best - value) / max(1e-12, float(step @ step)) * step)
+        return highest
 
 
 def is_confirmed(claimed: float, objective: float, scale: float) -> bool:
