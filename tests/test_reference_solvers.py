@@ -168,6 +168,13 @@ def test_nothing_costs_less_than_a_priced_bound(problem, seed):
         assert model.priced_bound(best) <= cost + 1e-6
 
 
+def test_a_bound_is_not_above_the_optimum_by_a_rounding():
+    edges = [(0, 1), (0, 2), (0, 3), (0, 5), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4), (4, 5)]
+    graph = Graph.from_edges(edges, node_weights=[0.0, 1000.0, 0.0, 2000.0, 4000.0, 1000.0])
+    stopped = FloatingModel.of(get_problem("mds"), graph).result(None, None, finished=False, seconds=0.0)
+    assert str(stopped.bound) == "0.0"  # the nodes of no weight dominate the others
+
+
 def test_a_priced_bound_is_close_to_that_of_the_linear_program():
     model = FloatingModel.of(get_problem("mds"), get_dataset("ba-small").graph("test", 0))
     limit = linprog(model.cost, A_ub=model.linear.matrix, b_ub=model.linear.upper, bounds=(0, 1)).fun

@@ -88,7 +88,7 @@ class FloatingModel:
         if finished and self.is_whole and is_confirmed(problem.sign * bound / self.scale, objective, self.scale):
             return ExactResult(objective, objective, True, chosen, seconds)
         if self.is_whole:
-            bound = max(bound, np.ceil(bound - TOLERANCE * (1 + abs(bound))))
+            bound = np.ceil(bound - TOLERANCE * (1 + abs(bound))) + 0.0  # not -0
         else:  # the variable of an edge depends on two nodes and a constraint, each of which may be off
             bound -= TOLERANCE * (1 + 3 * np.abs(self.cost).sum())
         limit = problem.sign * bound / self.scale
