@@ -13,7 +13,7 @@ import torch
 import diffuco
 import oracle
 from diffuco.graphs.datasets import get_dataset
-from diffuco.graphs.families import tree_graph
+from diffuco.graphs.families import geometric_graph, tree_graph
 from diffuco.graphs.formats import write_graph
 from diffuco.graphs.generate import ba_graph, er_graph
 from diffuco.graphs.graph import Graph
@@ -128,6 +128,20 @@ def test_large_graphs_without_loose_ends_are_not_given_to_a_solver():
     for problem in ("mis", "mds"):
         assert not proofs.is_worth_a_try(get_problem(problem), full)
         assert proofs.is_worth_a_try(get_problem(problem), loose)
+
+
+def test_graphs_without_loose_ends_and_triangles_are_only_bounded():
+    rng, mds = np.random.default_rng(0), get_problem("mds")
+    full, hubs, mesh = er_graph(5000, 8 / 5000, rng), ba_graph(5000, 4, rng), geometric_graph(5000, 8.0, rng)
+    assert [proofs.is_promising(graph) for graph in (full, hubs, mesh)] == [False, False, True]
+    assert proofs.is_promising(er_graph(1500, 8 / 1500, rng))
+    assert proofs.is_promising(er_graph(5000, 4 / 5000, rng))
+    assert [proofs.proof_limit(mds, mesh, limit_s) for limit_s in (2.0, 10.0, None)] == [1.0, 5.0, 3.5]
+    assert [proofs.proof_limit(mds, full, limit_s) for limit_s in (2.0, 10.0)] == [0.0, 0.5]
+    assert proofs.proof_limit(mds, full, None) == pytest.approx(0.35)
+    solution = diffuco.solve(full, "mds", device="cpu", time_limit_s=4.0)
+    assert (solution.found_by, solution.optimal) == ("anneal", False)
+    assert 0 < solution.gap < 0.3
 
 
 def test_dominating_sets_of_dense_communities_are_proven():

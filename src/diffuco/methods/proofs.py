@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.graph import Graph
 from diffuco.methods.base import Deadline
@@ -31,6 +33,12 @@ DENSE_EDGES = 100_000
 """The most edges of other graphs whose dominating sets are tried. CP-SAT proves those of social networks at once."""
 LARGE_NODES = 10_000
 """Smallest graphs that are large: presolve must be able to begin, and a GPU searches them one by one."""
+OPEN_NODES = 2000
+CLOSED = 0.2
+"""From so many nodes on, a graph must have loose ends or triangles to be proven: this share of nodes, or more, of which
+two neighbours are neighbours."""
+BRIEF, LEAST_BRIEF_S = 0.1, 0.2
+"""Others get this share of the time for a proof, if that is so many seconds, because the bound is worth knowing."""
 LEAST_LEFT = 0.25
 """Share of a time limit that the search gets, also after a solver that took longer than it was given."""
 PATIENCE = 2
@@ -61,11 +69,14 @@ def proof_limit(problem: Problem, graph: Graph, limit_s: float | None) -> float:
         return EXACT_S if limit_s is None else min(EXACT_S, limit_s / 2)
     if not is_worth_a_try(problem, graph):
         return 0.0
-    if limit_s is None:
-        return min(SPARSE_EXACT_S, EXACT_S + graph.num_nodes / SPARSE_NODES_PER_S)
-    if counts_cliques(problem, graph):
+    if counts_cliques(problem, graph) and limit_s is not None:
         return limit_s * (1 - LEAST_LEFT)  # it has a local search that is ahead of annealing
-    return limit_s / 2 if limit_s >= EXACT_S else 0.0
+    most_s = min(SPARSE_EXACT_S, EXACT_S + graph.num_nodes / SPARSE_NODES_PER_S)
+    if limit_s is not None:
+        most_s = limit_s / 2 if limit_s >= EXACT_S else 0.0
+    if not is_sparse(graph) or counts_cliques(problem, graph) or is_promising(graph):
+        return most_s
+    return BRIEF * most_s if BRIEF * most_s >= LEAST_BRIEF_S else 0.0
 
 
 def try_proof(problem: Problem, graph: Graph, seed: int, limit_s: float) -> Solution | None:
@@ -112,9 +123,37 @@ def is_sparse(graph: Graph) -> bool:
 
 def can_shrink(graph: Graph) -> bool:
     """Whether presolve can begin: at nodes with few neighbours, of which some large sparse graphs have hardly any."""
-    if graph.num_nodes < LARGE_NODES or 2 * graph.num_edges < LOOSE_DEGREE * graph.num_nodes:
+    return graph.num_nodes < LARGE_NODES or is_loose(graph)
+
+
+def is_loose(graph: Graph) -> bool:
+    """Whether a graph has few edges, or many nodes with at most two neighbours."""
+    if 2 * graph.num_edges < LOOSE_DEGREE * graph.num_nodes:
         return True
     return float((graph.degrees <= 2).mean()) >= LOOSE_SHARE
+
+
+def is_promising(graph: Graph) -> bool:
+    """Whether a sparse graph may be proven: it has few nodes, loose ends, or triangles, as roads and meshes have."""
+    return graph.num_nodes < OPEN_NODES or is_loose(graph) or closed_share(graph) >= CLOSED
+
+
+def closed_share(graph: Graph) -> float:
+    """The share of nodes of which two random neighbours are neighbours.
+
+    >>> closed_share(Graph.from_edges([(0, 1), (1, 2), (0, 2)])), closed_share(Graph.from_edges([(0, 1), (1, 2)]))
+    (1.0, 0.0)
+    """
+    degrees, starts = graph.degrees, graph.csr.indptr[:-1]
+    nodes = np.flatnonzero(degrees >= 2)
+    if not len(nodes):
+        return 0.0
+    draws = np.random.default_rng(0).random((2, len(nodes)))
+    first = (draws[0] * degrees[nodes]).astype(np.int64)
+    second = (first + 1 + (draws[1] * (degrees[nodes] - 1)).astype(np.int64)) % degrees[nodes]
+    ends = np.sort(graph.csr.indices[starts[nodes] + np.stack([first, second])], axis=0)
+    u, v = np.sort(graph.edges, axis=1).T
+    return float(np.isin(ends[0] * graph.num_nodes + ends[1], u * graph.num_nodes + v).mean())
 
 
 def is_small(problem: Problem, graph: Graph) -> bool:
