@@ -6,6 +6,7 @@ coin flips. Conditional Expectation makes the last repairs.
 Legend: N rows, S chains per graph.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -140,7 +141,7 @@ def anneal_parts(
         return anneal_until(deadline, problem, batch, start, temperature, generator, heat)
 
     did_pay = False
-    round_s = ending_s = 0.0
+    round_s, ending_s = math.inf, 0.0  # of a round of parts, as soon as the speed is known
 
     def parts_pay(states: Tensor, sweep_s: float) -> bool:
         nonlocal did_pay, round_s, ending_s

@@ -69,12 +69,12 @@ def proof_limit(problem: Problem, graph: Graph, limit_s: float | None) -> float:
         return EXACT_S if limit_s is None else min(EXACT_S, limit_s / 2)
     if not is_worth_a_try(problem, graph):
         return 0.0
-    if counts_cliques(problem, graph) and limit_s is not None:
-        return limit_s * (1 - LEAST_LEFT)  # it has a local search that is ahead of annealing
     most_s = min(SPARSE_EXACT_S, EXACT_S + graph.num_nodes / SPARSE_NODES_PER_S)
+    if counts_cliques(problem, graph):  # by a solver with a local search that is ahead of annealing
+        return most_s if limit_s is None else limit_s * (1 - LEAST_LEFT)
     if limit_s is not None:
         most_s = limit_s / 2 if limit_s >= EXACT_S else 0.0
-    if not is_sparse(graph) or counts_cliques(problem, graph) or is_promising(graph):
+    if is_promising(graph):
         return most_s
     return BRIEF * most_s if BRIEF * most_s >= LEAST_BRIEF_S else 0.0
 
@@ -134,8 +134,9 @@ def is_loose(graph: Graph) -> bool:
 
 
 def is_promising(graph: Graph) -> bool:
-    """Whether a sparse graph may be proven: it has few nodes, loose ends, or triangles, as roads and meshes have."""
-    return graph.num_nodes < OPEN_NODES or is_loose(graph) or closed_share(graph) >= CLOSED
+    """Whether a graph may be proven: sparse ones need few nodes, loose ends, or triangles, as meshes have."""
+    is_open = is_sparse(graph) and graph.num_nodes >= OPEN_NODES and not is_loose(graph)
+    return not is_open or closed_share(graph) >= CLOSED
 
 
 def closed_share(graph: Graph) -> float:

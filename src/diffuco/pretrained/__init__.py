@@ -53,7 +53,7 @@ def list_models() -> list[dict[str, Any]]:
     >>> [card["name"] for card in list_models() if card["problem"] == "qubo"]
     ['qubo-random']
     """
-    cards = [_card(path) | {"baseline": _baseline(_card(path))} for path in model_files().values()]
+    cards = [card | {"baseline": _baseline(card)} for card in map(_card, model_files().values())]
     families: dict[tuple[str | None, ...], dict[int, str]] = defaultdict(dict)
     for card in cards:
         families[_family(card)][card["model"]["num_steps"]] = card["name"]
