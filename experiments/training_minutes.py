@@ -1,4 +1,4 @@
-"""How soon a good model is trained: a short run with few diffusion steps, then four times as many, trained cold.
+"""How soon a good model is trained: a short run with few diffusion steps, then four or eight times as many, trained cold.
 
     python -m experiments.training_minutes RUNS mis mds max-cut --json FILE.json
 
@@ -24,8 +24,8 @@ from diffuco.training.recipes import get_recipe
 
 ROWS = {
     "mis": (("mis-rb-small", 70, 8, 0.1), ("mis-rb-small-32", 26, 32, 0.003)),
-    "mds": (("mds-ba-small", 60, 6, 0.1), ("mds-ba-small-48", 34, 24, 0.004)),
-    "max-cut": (("max-cut-ba-small", 60, 6, 0.1), ("max-cut-ba-small-48", 34, 24, 0.005)),
+    "mds": (("mds-ba-small", 45, 6, 0.1), ("mds-ba-small-48", 22, 48, 0.003)),
+    "max-cut": (("max-cut-ba-small", 45, 6, 0.1), ("max-cut-ba-small-48", 22, 48, 0.004)),
 }
 """Recipe, epochs, diffusion steps and start temperature of the two runs; the second has half the learning rate."""
 EARLIER = {
