@@ -8,7 +8,10 @@ from typing import NamedTuple
 
 import pytest
 import torch
+from filelock import FileLock
 from hypothesis import settings
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import Dispatcher
 
 from diffuco.cli import main
 from diffuco.model import Gnn, GnnConfig, save_checkpoint
@@ -47,6 +50,22 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Tests neither read nor fill the user's cache."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DIFFUCO_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compile_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Of several processes that run tests, one compiles a loop for the CPU, and the others wait and load it."""
+    compile_at_once, folder = Dispatcher.compile, tmp_path_factory.getbasetemp().parent
+
+    def compile_alone(self: Dispatcher, signature: object) -> object:
+        name = f"{self.py_func.__module__}.{self.py_func.__qualname__}.lock"
+        # Threads first: one that waits for another process must not keep numba's own lock from the one that compiles.
+        with global_compiler_lock, FileLock(folder / name, is_singleton=True):
+            return compile_at_once(self, signature)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Dispatcher, "compile", compile_alone)
         yield
 
 
