@@ -1,4 +1,4 @@
-"""How soon a good model is trained: a short run with few diffusion steps, then four or eight times as many, trained cold.
+"""How soon a good model is trained: a short run with few diffusion steps, then four or eight times as many, cold.
 
     python -m experiments.training_minutes RUNS mis mds max-cut --json FILE.json
 

@@ -1,6 +1,7 @@
 """Annealing by colour classes: the classes, the energies it keeps, and that sequential annealing gives the same."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ from diffuco.graphs.batch import SparseBatch
 from diffuco.graphs.generate import ba_graph
 from diffuco.inference.decoding import adjacency_of, with_float64_degrees
 from diffuco.ops import numba_anneal, torch_color_anneal
-from diffuco.ops.torch_color_anneal import Chains, color_classes
+from diffuco.ops.classes import Chains, anneal_by_class
+from diffuco.ops.torch_color_anneal import color_classes
 from diffuco.problems import all_problems
 from test_bifurcation import graphs_for
 from test_decoding import random_graph
@@ -61,7 +63,7 @@ def test_neighbours_never_share_a_class_and_every_row_is_in_one():
 def test_a_path_takes_two_colours_and_the_classes_are_remembered():
     batch = SparseBatch.from_graphs([ba_graph(50, 1, np.random.default_rng(0))])
     classes = color_classes(adjacency_of(batch, weighted=False))
-    assert classes.most_colors == 2
+    assert classes.most == 2
     assert color_classes(adjacency_of(batch, weighted=False)) is classes
 
 
@@ -89,7 +91,9 @@ def test_kept_energies_are_those_of_the_states(problem):
         return kept[-1]
 
     start = states_for(batch)
-    annealed = torch_color_anneal.anneal_by_color(start, *arguments_of(problem, batch), anneal)
+    adjacency, linear, edge, temperatures, seed = arguments_of(problem, batch)
+    anneal = partial(anneal, linear, edge)
+    annealed = anneal_by_class(start, adjacency, color_classes(adjacency), temperatures, seed, anneal)
     changes = problem.energy(batch, annealed.double()) - problem.energy(batch, start.double())
     assert (changes < 0).all()
     torch.testing.assert_close(kept[0].lowest[None], changes, check_dtype=False)

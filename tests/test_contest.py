@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from diffuco import ops
 from diffuco.graphs.batch import SparseBatch
 from diffuco.graphs.generate import ba_graph
 from diffuco.inference.answers import unit_batch
@@ -182,7 +183,9 @@ def test_large_sparse_graphs_get_few_chains(monkeypatch):
     assert num_chains(MDS, batch, Deadline.after(None)) == 4
     monkeypatch.setattr(type(batch), "device", torch.device("cuda"))
     assert num_chains(get_problem("mis"), batch, Deadline.after(1.0)) == 10
-    assert num_chains(MDS, batch, Deadline.after(1.0)) == torch.get_num_threads()  # on the CPU
+    assert num_chains(MDS, batch, Deadline.after(1.0)) == torch.get_num_threads()  # so few rows are left to the CPU
+    monkeypatch.setattr(ops, "COVER_ROWS", GRAPH.num_nodes)
+    assert num_chains(MDS, batch, Deadline.after(1.0)) == 10
     monkeypatch.setattr(batch, "largest", 10_000_000)
     assert num_chains(get_problem("mis"), batch, Deadline.after(1.0)) == 1
 

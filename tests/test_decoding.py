@@ -377,7 +377,7 @@ def test_gpu_default_is_triton_where_it_works_and_torch_elsewhere(monkeypatch, c
     ops.triton_works.cache_clear()
     with caplog.at_level(logging.DEBUG):
         assert ops.implementations(gpu)["decode dense"] == "torch"
-    assert ops._tensor_decoder(gpu) is ops.torch_decode
+    assert ops._made_for(gpu, ops.torch_decode, "triton_decode") is ops.torch_decode
     assert "Triton does not work" in caplog.text
     ops.triton_works.cache_clear()
     monkeypatch.setattr(ops, "triton_works", lambda: True)

@@ -7,17 +7,20 @@ import torch
 import diffuco
 from diffuco.graphs.batch import SparseBatch
 from diffuco.graphs.generate import ba_graph
-from diffuco.ops import torch_bifurcation, torch_color_anneal
+from diffuco.ops import torch_bifurcation, torch_color_anneal, torch_cover_anneal
 from diffuco.problems import get_problem
 from kernels import DEVICE, MARKS, compile_in_a_process, importing_kernels
 from test_bifurcation import arguments_of as bifurcation_arguments
 from test_bifurcation import graphs_for, start_for
+from test_color_anneal import COLORABLE, every_colorable_problem
 from test_color_anneal import arguments_of as annealing_arguments
-from test_color_anneal import every_colorable_problem
+from test_cover_anneal import MDS
+from test_cover_anneal import arguments_of as covering_arguments
+from test_decoding import with_node_weights
 from test_refinement import states_for
 
 with importing_kernels():
-    from diffuco.ops import triton_bifurcation, triton_color_anneal, triton_rows
+    from diffuco.ops import triton_bifurcation, triton_color_anneal, triton_cover_anneal, triton_rows
 
 pytestmark = MARKS
 
@@ -25,7 +28,8 @@ pytestmark = MARKS
 @pytest.fixture(autouse=True)
 def _hubs(monkeypatch):
     """Rows of more than five neighbours are hubs, so that small graphs have some."""
-    monkeypatch.setattr(triton_rows, "HUB_DEGREE", 5)
+    for module in (triton_rows, torch_cover_anneal):
+        monkeypatch.setattr(module, "HUB_DEGREE", 5)
 
 
 def batch_for(problem):
@@ -41,6 +45,19 @@ def test_annealed_states_are_those_of_the_reference(problem, num_chains, num_swe
     start, arguments = states_for(batch, num_chains), annealing_arguments(problem, batch, num_sweeps, num_chains)
     annealed = triton_color_anneal.anneal_quadratic(start, *arguments)
     assert torch.equal(annealed, torch_color_anneal.anneal_quadratic(start, *arguments))
+    assert not torch.equal(annealed, start)
+    assert annealed.dtype == start.dtype
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("num_chains", "num_sweeps"), [(1, 1), (3, 3)])
+def test_annealed_covers_are_those_of_the_reference(weighted, num_chains, num_sweeps):
+    hubs = ba_graph(50, 4, np.random.default_rng(0))
+    graphs = [with_node_weights(hubs), *graphs_for(MDS)[:3]] if weighted else [hubs]
+    batch = SparseBatch.from_graphs(graphs, device=DEVICE)
+    start, arguments = states_for(batch, num_chains), covering_arguments(batch, num_sweeps, num_chains)
+    annealed = triton_cover_anneal.anneal_cover(start, *arguments)
+    assert torch.equal(annealed, torch_cover_anneal.anneal_cover(start, *arguments))
     assert not torch.equal(annealed, start)
     assert annealed.dtype == start.dtype
 
@@ -62,6 +79,7 @@ def test_nothing_gives_nothing():
     nothing = torch.empty(batch.num_rows, 0, device=DEVICE)
     annealed = triton_color_anneal.anneal_quadratic(nothing, *annealing_arguments(get_problem("mis"), batch))
     assert annealed.shape == nothing.shape
+    assert triton_cover_anneal.anneal_cover(nothing, *covering_arguments(batch)).shape == nothing.shape
     adjacency, linear, edge, _, strengths, pumps = bifurcation_arguments(get_problem("mis"), batch)
     moved, _ = triton_bifurcation.bifurcate_quadratic(nothing, nothing, adjacency, linear, edge, strengths, pumps)
     assert moved.shape == nothing.shape
@@ -71,17 +89,26 @@ COMPILE = """
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from diffuco.ops import triton_bifurcation, triton_color_anneal
+from diffuco.ops import triton_bifurcation, triton_color_anneal, triton_cover_anneal
 
 double, single, count = "*fp64", "*fp32", "i32"
 types = {"x": "*i8", "before": "*i8", "after": "*i8", "indptr": "*i64", "indices": "*i32", "graph_of_row": "*i32"}
 types |= {"keys": "*i64", "sweep": "*i64", "step": "*i64", "temperatures": double, "changes": double, "table": single}
 types |= {name: count for name in ("first_row", "last_row", "first_program", "num_chains", "num_agents")}
+types |= {"covering": "*i32", "wants": "*i8", "claims": "*i64", "energies": double}
+types |= {name: count for name in ("group", "num_groups", "num_rows")}
 annealing, bifurcation = triton_color_anneal.flip_kernel, triton_bifurcation.step_kernel
-for kernel, own in ((annealing, {"linear": double, "edge": double}), (bifurcation, {"edge": "fp32"})):
+costs = {"chosen": double, "uncovered": double, "penalty": double}
+for kernel, own in (
+    *((annealing, {"linear": double, "edge": double}), (bifurcation, {"edge": "fp32"})),
+    *((triton_cover_anneal.ask_kernel, costs), (triton_cover_anneal.flip_kernel, {})),
+    (triton_cover_anneal.energy_kernel, costs),
+):
     for rows, neighbors, weighted in ((16, 8, False), (1, 128, True)):
-        constants = {"has_weights": weighted, "tile_rows": rows, "tile_neighbors": neighbors, "tile_columns": 8}
+        constants = {"tile_rows": rows, "tile_neighbors": neighbors, "tile_columns": 8}
         own["weights"] = single if weighted else "*i32"
+        constants["has_weights" if "has_weights" in kernel.arg_names else "has_costs"] = weighted
+        constants = {name: value for name, value in constants.items() if name in kernel.arg_names}
         signature = {name: (types | own).get(name, single) for name in kernel.arg_names}
         signature |= dict.fromkeys(constants, "constexpr")
         triton.compile(ASTSource(kernel, signature, constants), target=GPUTarget("cuda", 90, 32))
@@ -102,6 +129,16 @@ def test_gpu_gives_the_states_of_the_reference_on_a_large_graph(problem):
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("weighted", [False, True])
+def test_gpu_gives_the_covers_of_the_reference_on_a_large_graph(weighted):
+    graph = ba_graph(9_000, 4, np.random.default_rng(0))
+    batch = SparseBatch.from_graphs([with_node_weights(graph) if weighted else graph], device=DEVICE)
+    start, arguments = states_for(batch, 20), covering_arguments(batch, 15)
+    annealed = triton_cover_anneal.anneal_cover(start, *arguments)
+    assert torch.equal(annealed, torch_cover_anneal.anneal_cover(start, *arguments))
+
+
+@pytest.mark.gpu
 def test_gpu_bifurcation_with_whole_weights_is_that_of_the_reference():
     problem, batch = (
         get_problem("max-cut"),
@@ -117,9 +154,9 @@ def test_gpu_bifurcation_with_whole_weights_is_that_of_the_reference():
 
 
 @pytest.mark.gpu
-@every_colorable_problem
+@pytest.mark.parametrize("problem", [*COLORABLE, MDS], ids=str)
 def test_gpu_anneals_one_large_graph(problem):
-    graph = ba_graph(10_000, 4, np.random.default_rng(0))
+    graph = ba_graph(30_000, 4, np.random.default_rng(0))
     in_parallel = diffuco.solve(graph, problem.name, method="anneal", device=DEVICE, time_limit_s=1)
     assert in_parallel.feasible
     on_cpu = diffuco.solve(graph, problem.name, method="anneal", device="cpu", time_limit_s=1)

@@ -78,7 +78,7 @@ def test_samples_are_decoded_in_parts_that_fit_the_memory(monkeypatch, name, at_
             torch_wave_decode, function, lambda p, *rest, decode=decode: shapes.append(p.shape[1]) or decode(p, *rest)
         )
     monkeypatch.setattr(torch_wave_decode, "ENTRIES_AT_ONCE", at_once)
-    monkeypatch.setattr(ops, "_waves_pay", lambda *_: True)
+    monkeypatch.setattr(ops, "_stays_on_gpu", lambda _: True)
     assert torch.equal(conditional_expectation(get_problem(name), batch, probs), expected)
     assert shapes == ([1, 1, 1] if at_once == 1 else [3])
 

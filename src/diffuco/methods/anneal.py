@@ -14,6 +14,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from diffuco import ops
 from diffuco.foundation.devices import finish
 from diffuco.foundation.progress import report
 from diffuco.graphs.batch import Batch, SparseBatch
@@ -76,9 +77,10 @@ def num_chains(problem: Problem, batch: Batch, deadline: Deadline) -> int:
 
 
 def annealed_on(problem: Problem, batch: Batch) -> str:
-    """Where chains run, "cpu" or "cuda": a GPU leaves large covers to its CPU."""
-    leaves = isinstance(batch, SparseBatch) and not problem.is_quadratic
-    return "cpu" if batch.device.type == "cpu" or leaves else "cuda"
+    """Where chains run, "cpu" or "cuda": a GPU leaves sparse covers to its CPU if they are small."""
+    is_small = batch.num_rows < ops.COVER_ROWS * batch.num_graphs
+    is_left = isinstance(batch, SparseBatch) and not problem.is_quadratic and is_small
+    return "cpu" if batch.device.type == "cpu" or is_left else "cuda"
 
 
 def flip_coins(batch: Batch, num_states: int, generator: torch.Generator) -> Tensor:

@@ -18,6 +18,7 @@ from diffuco.ops import (
     torch_anneal,
     torch_bifurcation,
     torch_color_anneal,
+    torch_cover_anneal,
     torch_decode,
     torch_wave_decode,
 )
@@ -31,6 +32,8 @@ decoder_override: Decoder | None = None
 
 ASKED_AT_ONCE = 4096
 """Nodes of a colour times chains from which on a GPU anneals them faster than the CPU; one kernel asks them all."""
+COVER_ROWS = 20_000
+"""Nodes of a graph from which on a GPU anneals covers faster than its CPU (docs/log.md)."""
 
 _log = logging.getLogger(__name__)
 
@@ -87,10 +90,10 @@ def decode_quadratic(
 ) -> Tensor:
     """Conditional Expectation for a quadratic energy. Reference: `torch_decode.decode_quadratic`."""
     if isinstance(adjacency, DenseAdjacency) and _decoder(probs.device) != "numba":
-        decode = _tensor_decoder(probs.device).decode_quadratic
-        decoded: Tensor = decode(probs, adjacency, linear, edge, pair, token_size)
+        made = _made_for(probs.device, torch_decode, "triton_decode")
+        decoded: Tensor = made.decode_quadratic(probs, adjacency, linear, edge, pair, token_size)
         return decoded
-    if isinstance(adjacency, CsrAdjacency) and not pair and _waves_pay(probs, token_size):
+    if isinstance(adjacency, CsrAdjacency) and not pair and token_size == 1 and _stays_on_gpu(probs):
         return _in_parts(
             probs, adjacency, lambda some: torch_wave_decode.decode_quadratic(some, adjacency, linear, edge)
         )
@@ -111,9 +114,10 @@ def decode_cover(
 ) -> Tensor:
     """Conditional Expectation for a cover energy. Reference: `torch_decode.decode_cover`."""
     if isinstance(adjacency, DenseAdjacency) and _decoder(probs.device) != "numba":
-        decoded: Tensor = _tensor_decoder(probs.device).decode_cover(probs, adjacency, penalty, token_size, costs)
+        made = _made_for(probs.device, torch_decode, "triton_decode")
+        decoded: Tensor = made.decode_cover(probs, adjacency, penalty, token_size, costs)
         return decoded
-    if isinstance(adjacency, CsrAdjacency) and _waves_pay(probs, token_size):
+    if isinstance(adjacency, CsrAdjacency) and token_size == 1 and _stays_on_gpu(probs):
         return _in_parts(probs, adjacency, lambda some: torch_wave_decode.decode_cover(some, adjacency, penalty, costs))
     from diffuco.ops import numba_decode
 
@@ -133,12 +137,12 @@ def anneal_quadratic(
 ) -> Tensor:
     """Simulated annealing of a quadratic energy from given states. Reference: `torch_anneal.anneal_quadratic`."""
     if isinstance(adjacency, DenseAdjacency) and _decoder(states.device) != "numba":
-        anneal = _tensor_annealer(states.device).anneal_quadratic
-        annealed: Tensor = anneal(states, adjacency, linear, edge, pair, temperatures, seed)
+        made = _made_for(states.device, torch_anneal, "triton_anneal")
+        annealed: Tensor = made.anneal_quadratic(states, adjacency, linear, edge, pair, temperatures, seed)
         return annealed
     if isinstance(adjacency, CsrAdjacency) and not pair and _colors_pay(states, adjacency):
-        anneal = _color_annealer(states.device).anneal_quadratic
-        annealed = anneal(states, adjacency, linear, edge, temperatures, seed)
+        made = _made_for(states.device, torch_color_anneal, "triton_color_anneal")
+        annealed = made.anneal_quadratic(states, adjacency, linear, edge, temperatures, seed)
         return annealed
     from diffuco.ops import numba_anneal
 
@@ -158,8 +162,13 @@ def anneal_cover(
 ) -> Tensor:
     """Simulated annealing of a cover energy from given states. Reference: `torch_anneal.anneal_cover`."""
     if isinstance(adjacency, DenseAdjacency) and _decoder(states.device) != "numba":
-        anneal = _tensor_annealer(states.device).anneal_cover
-        annealed: Tensor = anneal(states, adjacency, penalty, temperatures, seed, costs)
+        made = _made_for(states.device, torch_anneal, "triton_anneal")
+        annealed: Tensor = made.anneal_cover(states, adjacency, penalty, temperatures, seed, costs)
+        return annealed
+    are_large = len(states) >= COVER_ROWS * len(adjacency.sizes)
+    if isinstance(adjacency, CsrAdjacency) and are_large and _stays_on_gpu(states):
+        made = _made_for(states.device, torch_cover_anneal, "triton_cover_anneal")
+        annealed = made.anneal_cover(states, adjacency, penalty, temperatures, seed, costs)
         return annealed
     from diffuco.ops import numba_anneal
 
@@ -225,26 +234,21 @@ def triton_works() -> bool:
     return True
 
 
-def _tensor_decoder(device: torch.device) -> ModuleType:
-    """The module that decodes dense batches on their own device."""
-    return torch_decode if _decoder(device) == "torch" else _triton_module("triton_decode")
+def _made_for(device: torch.device, in_torch: ModuleType, in_triton: str) -> ModuleType:
+    """The module that serves a device itself."""
+    return in_torch if _decoder(device) == "torch" else _triton_module(in_triton)
 
 
-def _tensor_annealer(device: torch.device) -> ModuleType:
-    """The module that anneals dense batches on their own device."""
-    return torch_anneal if _decoder(device) == "torch" else _triton_module("triton_anneal")
-
-
-def _color_annealer(device: torch.device) -> ModuleType:
-    """The module that anneals quadratic energies of large sparse graphs on a GPU."""
-    return torch_color_anneal if _decoder(device) == "torch" else _triton_module("triton_color_anneal")
+def _stays_on_gpu(values: Tensor) -> bool:
+    """Whether compressed rows may be worked on where they are."""
+    return values.device.type == "cuda" and _decoder(values.device) != "numba"
 
 
 def _colors_pay(states: Tensor, adjacency: CsrAdjacency) -> bool:
     """Whether states are on a GPU, and few colours leave enough to ask at the same time."""
-    if states.device.type != "cuda" or _decoder(states.device) == "numba":
+    if not _stays_on_gpu(states):
         return False
-    num_colors = torch_color_anneal.color_classes(adjacency).most_colors
+    num_colors = torch_color_anneal.color_classes(adjacency).most
     if num_colors * ASKED_AT_ONCE <= states.numel():
         return True
     _log.debug("%d rows in %d colours: annealed on the CPU", len(states), num_colors)
@@ -256,11 +260,6 @@ def _in_parts(probs: Tensor, adjacency: CsrAdjacency, decode: Callable[[Tensor],
     at_once = max(1, torch_wave_decode.ENTRIES_AT_ONCE // max(1, len(adjacency.indices) + len(probs)))
     parts = probs.split(at_once, dim=1)  # type: ignore[no-untyped-call]
     return torch.cat([decode(some) for some in parts], dim=1)
-
-
-def _waves_pay(probs: Tensor, token_size: int) -> bool:
-    """Whether compressed rows are on a GPU and decided node by node."""
-    return probs.device.type == "cuda" and token_size == 1 and _decoder(probs.device) != "numba"
 
 
 def _triton_module(name: str) -> ModuleType:

@@ -94,9 +94,14 @@ def chain_keys(seed: int, num_graphs: int, num_chains: int, device: torch.device
 
 def levels_of(keys: Tensor, sweep: int, num_nodes: int) -> Tensor:
     """Entry of the table that each node of a chain gets in a sweep. [B, S] -> [B, num_nodes, S]."""
+    return random_bits(keys, sweep, num_nodes) >> (32 - LEVEL_BITS)
+
+
+def random_bits(keys: Tensor, sweep: int, num_nodes: int) -> Tensor:
+    """32 bits for each node of a chain in a sweep, different for all of them. [B, S] -> [B, num_nodes, S]."""
     sweep_keys = mix(keys + sweep * GOLDEN & 0xFFFFFFFF)
     nodes = torch.arange(num_nodes, device=keys.device)[:, None]
-    return mix(sweep_keys[:, None] + nodes * GOLDEN & 0xFFFFFFFF) >> (32 - LEVEL_BITS)
+    return mix(sweep_keys[:, None] + nodes * GOLDEN & 0xFFFFFFFF)
 
 
 def exponentials(device: torch.device) -> Tensor:

@@ -7,6 +7,7 @@ what its flips change. Kept apart from the callers because not every platform ha
 Legend: N rows of all graphs, n nodes of one graph, S chains per graph, K sweeps.
 """
 
+from functools import partial
 from itertools import pairwise
 
 import torch
@@ -16,12 +17,11 @@ from torch import Tensor
 
 from diffuco.ops.adjacency import CsrAdjacency
 from diffuco.ops.capture import repeat
-from diffuco.ops.torch_anneal import GOLDEN, LEVEL_BITS, TIE, exponentials
-from diffuco.ops.torch_color_anneal import Chains, ColoredGraph, anneal_by_color
-from diffuco.ops.triton_anneal import mix
-from diffuco.ops.triton_rows import KernelRows, columns_per_program, launches_for, neighbor_sum
+from diffuco.ops.classes import Chains, ClassedGraph, anneal_by_class
+from diffuco.ops.torch_anneal import LEVEL_BITS, TIE, exponentials
+from diffuco.ops.torch_color_anneal import color_classes
+from diffuco.ops.triton_rows import KernelRows, columns_per_program, launches_for, neighbor_sum, random_bits, tile
 
-_STRIDE: tl.constexpr = tl.constexpr(GOLDEN)
 _LEVEL_SHIFT: tl.constexpr = tl.constexpr(32 - LEVEL_BITS)
 
 
@@ -30,19 +30,22 @@ def anneal_quadratic(
 ) -> Tensor:
     """Anneal a quadratic energy. Reference: `torch_color_anneal`. [N, S] -> [N, S]."""
     with torch.cuda.device_of(states):  # type: ignore[no-untyped-call]
-        return anneal_by_color(states, adjacency, linear, edge, temperatures, seed, anneal_graph)
+        anneal = partial(anneal_graph, linear, edge)
+        return anneal_by_class(states, adjacency, color_classes(adjacency), temperatures, seed, anneal)
 
 
-def anneal_graph(states: Tensor, graph: ColoredGraph, temperatures: Tensor, keys: Tensor) -> Chains:
+def anneal_graph(
+    linear: Tensor, edge: float, states: Tensor, graph: ClassedGraph, temperatures: Tensor, keys: Tensor
+) -> Chains:
     """Anneal the chains of one graph. [n, S], [K, C], [S] -> [n, S], [S]."""
     num_chains, device = states.shape[1], states.device
     x = states.to(torch.int8).contiguous()
     rows, columns = KernelRows.of(graph.adjacency), columns_per_program(num_chains)
     launches = launches_for(graph.adjacency.indptr.diff(), list(pairwise(graph.starts)), num_chains)
     # A tensor, because Triton would turn the number into float32.
-    edge = torch.full((1,), graph.edge, dtype=torch.float64, device=device)
+    factor = torch.full((1,), edge, dtype=torch.float64, device=device)
     of_chains = temperatures.expand(-1, num_chains).contiguous()
-    inputs = (graph.linear.contiguous(), edge, of_chains, keys.contiguous(), exponentials(device))
+    inputs = (linear[graph.rows].double(), factor, of_chains, keys.contiguous(), exponentials(device))
     num_programs = sum(launch.num_programs for launch in launches)
     changes = torch.empty((num_programs, num_chains), dtype=torch.float64, device=device)
     best, energy = x.clone(), torch.zeros(num_chains, dtype=torch.float64, device=device)
@@ -63,8 +66,8 @@ def anneal_graph(states: Tensor, graph: ColoredGraph, temperatures: Tensor, keys
             first_program += launch.num_programs
         energy.add_(changes.sum(0))
         is_better = energy < lowest - TIE
-        best.copy_(torch.where(is_better, x, best))
-        lowest.copy_(torch.where(is_better, energy, lowest))
+        torch.where(is_better, x, best, out=best)
+        torch.where(is_better, energy, lowest, out=lowest)
         sweep.add_(1)
 
     repeat(take_sweep, len(temperatures), device)
@@ -94,21 +97,16 @@ def flip_kernel(
     tile_columns: tl.constexpr,
 ) -> None:
     """Ask some nodes of one colour whether to flip, and write by how much that changes the energy of each chain."""
-    rows = (first_row + tl.program_id(0) * tile_rows + tl.arange(0, tile_rows)).to(tl.int64)
-    columns = tl.program_id(1) * tile_columns + tl.arange(0, tile_columns)
-    is_row, is_chain = rows < last_row, columns < num_chains
-    there = is_row[:, None] & is_chain[None, :]
+    rows, columns, is_row, is_chain, at, there = tile(first_row, last_row, num_chains, tile_rows, tile_columns)
     summed = neighbor_sum(
         *(x, indptr, indices, weights, rows, is_row, columns, num_chains),
         *(tile_rows, tile_neighbors, tile_columns, has_weights, tl.int32, tl.float64),
     )
     field = tl.load(linear + rows, mask=is_row, other=0.0)[:, None] + tl.load(edge) * summed
-    at = rows[:, None] * num_chains + columns[None, :]
     state = tl.load(x + at, mask=there, other=0)
     change = (1 - 2 * state.to(tl.int32)).to(tl.float64) * field
     number = tl.load(sweep)
-    counters = tl.load(keys + columns, mask=is_chain, other=0).to(tl.uint32) + number.to(tl.uint32) * _STRIDE
-    levels = mix(mix(counters)[None, :] + rows.to(tl.uint32)[:, None] * _STRIDE) >> _LEVEL_SHIFT
+    levels = random_bits(keys, number, rows, columns, is_chain) >> _LEVEL_SHIFT
     temperature = tl.load(temperatures + number * num_chains + columns, mask=is_chain, other=0.0)
     threshold = temperature[None, :] * tl.load(table + levels).to(tl.float64)
     accepted = there & (change < threshold)

@@ -1,4 +1,4 @@
-"""What Triton kernels over compressed rows share: which rows a launch takes, and the sum over their neighbours' states.
+"""What Triton kernels over compressed rows share: the rows of a launch, random bits, the sum over neighbours.
 
 A program takes a tile of rows, neighbours and columns. Its loop is as long as the longest of its rows, so rows are
 ordered by degree, and those of high degree get programs of their own.
@@ -14,11 +14,17 @@ import triton.language as tl
 from torch import Tensor
 
 from diffuco.ops.adjacency import CsrAdjacency
+from diffuco.ops.torch_anneal import GOLDEN
+from diffuco.ops.triton_anneal import mix
+
+_STRIDE: tl.constexpr = tl.constexpr(GOLDEN)
 
 HUB_DEGREE = 128
 """A row with more neighbours has a program of its own."""
 TILE = 1024
 """Elements of a tile: rows times neighbours times columns."""
+HUB_TILE = 4096
+"""The same for a hub, whose many neighbours are asked a tile at a time."""
 NEIGHBORS_AT_ONCE = 8
 MAX_COLUMNS = 32
 
@@ -70,13 +76,38 @@ def launches_for(degrees: Tensor, spans: list[tuple[int, int]], num_columns: int
     in_memory = degrees.cpu()
     for first, last in spans:
         num_hubs = int((in_memory[first:last] > HUB_DEGREE).sum())
-        shapes = ((first, first + num_hubs, 1, TILE // columns), (first + num_hubs, last, *_small_tile(columns)))
+        shapes = ((first, first + num_hubs, 1, HUB_TILE // columns), (first + num_hubs, last, *_small_tile(columns)))
         launches += [Launch(*shape) for shape in shapes if shape[1] > shape[0]]
     return launches
 
 
 def _small_tile(columns: int) -> tuple[int, int]:
     return TILE // (columns * NEIGHBORS_AT_ONCE), NEIGHBORS_AT_ONCE
+
+
+@triton.jit
+def tile(
+    first_row: tl.tensor,
+    last_row: tl.tensor,
+    num_chains: tl.tensor,
+    tile_rows: tl.constexpr,
+    tile_columns: tl.constexpr,
+) -> tuple[tl.tensor, tl.tensor, tl.tensor, tl.tensor, tl.tensor, tl.tensor]:
+    """Rows and columns of a program, which of them there are, their places in [n, S], and which of these there are."""
+    rows = (first_row + tl.program_id(0) * tile_rows + tl.arange(0, tile_rows)).to(tl.int64)
+    columns = tl.program_id(1) * tile_columns + tl.arange(0, tile_columns)
+    is_row, is_chain = rows < last_row, columns < num_chains
+    at = rows[:, None] * num_chains + columns[None, :]
+    return rows, columns, is_row, is_chain, at, is_row[:, None] & is_chain[None, :]
+
+
+@triton.jit
+def random_bits(
+    keys: tl.tensor, number: tl.tensor, rows: tl.tensor, columns: tl.tensor, is_chain: tl.tensor
+) -> tl.tensor:
+    """The 32 bits of each row and chain in a sweep."""
+    counters = tl.load(keys + columns, mask=is_chain, other=0).to(tl.uint32) + number.to(tl.uint32) * _STRIDE
+    return mix(mix(counters)[None, :] + rows.to(tl.uint32)[:, None] * _STRIDE)
 
 
 @triton.jit
