@@ -2,7 +2,10 @@
 
 usage: python experiments/draw_large_graphs.py docs/large-graphs.png cuts.json covers.json:uniform,regular
 
-After a colon stand the families that are taken from a record; without one, it is all of them.
+After a colon stand the families that are taken from a record; without one, it is all of them. The picture of the docs
+takes these records, which begin with large- and end with -h200.json: 100000-preferential, 100000-auto-max-cut:uniform,
+100000-bifurcation-max-cut:preferential,uniform, 100000-auto-mis:uniform,preferential, 100000-three-mds:preferential,
+uniform, 100000-mds-16s:preferential,uniform, 1000000-max-cut and 1000000-mds:preferential.
 """
 
 import argparse
