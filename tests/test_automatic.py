@@ -13,7 +13,7 @@ import torch
 import diffuco
 import oracle
 from diffuco.graphs.datasets import get_dataset
-from diffuco.graphs.families import geometric_graph, tree_graph
+from diffuco.graphs.families import geometric_graph, grid_graph, tree_graph
 from diffuco.graphs.formats import write_graph
 from diffuco.graphs.generate import ba_graph, er_graph
 from diffuco.graphs.graph import Graph
@@ -134,6 +134,8 @@ def test_graphs_without_loose_ends_and_triangles_are_only_bounded():
     rng, mds = np.random.default_rng(0), get_problem("mds")
     full, hubs, mesh = er_graph(5000, 8 / 5000, rng), ba_graph(5000, 4, rng), geometric_graph(5000, 8.0, rng)
     assert [proofs.is_promising(graph) for graph in (full, hubs, mesh)] == [False, False, True]
+    dense, flat = geometric_graph(5000, 14.0, rng), grid_graph(5000, 0.1, rng, triangles=True)
+    assert [proofs.is_promising(graph) for graph in (dense, flat)] == [False, False]
     assert proofs.is_promising(er_graph(1500, 8 / 1500, rng))
     assert proofs.is_promising(er_graph(5000, 4 / 5000, rng))
     assert [proofs.proof_limit(mds, mesh, limit_s) for limit_s in (2.0, 10.0, None)] == [1.0, 5.0, 3.5]
@@ -142,6 +144,14 @@ def test_graphs_without_loose_ends_and_triangles_are_only_bounded():
     solution = diffuco.solve(full, "mds", device="cpu", time_limit_s=4.0)
     assert (solution.found_by, solution.optimal) == ("anneal", False)
     assert 0 < solution.gap < 0.3
+
+
+def test_large_graphs_with_triangles_are_tried_if_there_is_time():
+    mis, mds, cut = map(get_problem, ("mis", "mds", "max-cut"))
+    mesh = geometric_graph(12_000, 8.0, np.random.default_rng(0))
+    assert not proofs.can_shrink(mesh)
+    assert [proofs.proof_limit(mis, mesh, limit_s) for limit_s in (None, 10.0, 20.0)] == [0.0, 0.0, 10.0]
+    assert [proofs.proof_limit(problem, mesh, 60.0) for problem in (mds, cut)] == [0.0, 0.0]
 
 
 def test_dominating_sets_of_dense_communities_are_proven():

@@ -34,9 +34,11 @@ DENSE_EDGES = 100_000
 LARGE_NODES = 10_000
 """Smallest graphs that are large: presolve must be able to begin, and a GPU searches them one by one."""
 OPEN_NODES = 2000
-CLOSED = 0.2
+CLOSED, CLOSED_DEGREE = 0.5, 10
 """From so many nodes on, a graph must have loose ends or triangles to be proven: this share of nodes, or more, of which
-two neighbours are neighbours."""
+two neighbours are neighbours, and no higher mean degree."""
+CLOSED_NODES_PER_S = 1300
+"""Nodes of a large graph with triangles for each second that the proof of an independent set takes."""
 BRIEF, LEAST_BRIEF_S = 0.1, 0.2
 """Others get this share of the time for a proof, if that is so many seconds, because the bound is worth knowing."""
 LEAST_LEFT = 0.25
@@ -74,6 +76,8 @@ def proof_limit(problem: Problem, graph: Graph, limit_s: float | None) -> float:
         return most_s if limit_s is None else limit_s * (1 - LEAST_LEFT)
     if limit_s is not None:
         most_s = limit_s / 2 if limit_s >= EXACT_S else 0.0
+    if not can_shrink(graph) and graph.num_nodes > CLOSED_NODES_PER_S * most_s:
+        return 0.0
     if is_promising(graph):
         return most_s
     return BRIEF * most_s if BRIEF * most_s >= LEAST_BRIEF_S else 0.0
@@ -107,13 +111,13 @@ def prover(problem: Problem, graph: Graph) -> ExactMethod | None:
 
 def is_worth_a_try(problem: Problem, graph: Graph) -> bool:
     """Whether an exact solver is worth a try on a graph that is not small; our own clique search always is."""
+    if graph.num_edges > problem.proof_edges:
+        return False
     if isinstance(problem, MaximumClique):
-        is_worth = counts_cliques(problem, graph)
-    elif isinstance(problem, MinimumDominatingSet):
-        is_worth = can_shrink(graph) if is_sparse(graph) else graph.num_edges <= DENSE_EDGES
-    else:
-        is_worth = is_sparse(graph) and can_shrink(graph)
-    return is_worth and graph.num_edges <= problem.proof_edges
+        return counts_cliques(problem, graph)
+    if isinstance(problem, MinimumDominatingSet):
+        return can_shrink(graph) if is_sparse(graph) else graph.num_edges <= DENSE_EDGES
+    return is_sparse(graph) and (can_shrink(graph) or is_closed(graph))
 
 
 def is_sparse(graph: Graph) -> bool:
@@ -136,7 +140,12 @@ def is_loose(graph: Graph) -> bool:
 def is_promising(graph: Graph) -> bool:
     """Whether a graph may be proven: sparse ones need few nodes, loose ends, or triangles, as meshes have."""
     is_open = is_sparse(graph) and graph.num_nodes >= OPEN_NODES and not is_loose(graph)
-    return not is_open or closed_share(graph) >= CLOSED
+    return not is_open or is_closed(graph)
+
+
+def is_closed(graph: Graph) -> bool:
+    """Whether a graph has many triangles and few neighbours, as meshes and lattices do."""
+    return 2 * graph.num_edges <= CLOSED_DEGREE * graph.num_nodes and closed_share(graph) >= CLOSED
 
 
 def closed_share(graph: Graph) -> float:
