@@ -49,10 +49,9 @@ def test_annealed_states_are_those_of_the_reference(problem, num_chains, num_swe
     assert annealed.dtype == start.dtype
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(("num_chains", "num_sweeps"), [(1, 1), (3, 3)])
+@pytest.mark.parametrize(("weighted", "num_chains", "num_sweeps"), [(False, 1, 1), (False, 3, 2), (True, 3, 2)])
 def test_annealed_covers_are_those_of_the_reference(weighted, num_chains, num_sweeps):
-    hubs = ba_graph(50, 4, np.random.default_rng(0))
+    hubs = ba_graph(24, 2, np.random.default_rng(0))
     graphs = [with_node_weights(hubs), *graphs_for(MDS)[:3]] if weighted else [hubs]
     batch = SparseBatch.from_graphs(graphs, device=DEVICE)
     start, arguments = states_for(batch, num_chains), covering_arguments(batch, num_sweeps, num_chains)
