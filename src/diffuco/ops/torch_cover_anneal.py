@@ -1,15 +1,15 @@
 """Simulated annealing of covers of large sparse graphs in plain torch: groups of nodes are asked at the same time.
 
 Two nodes that cover the same node depend on each other, and a hub has too many such pairs for colours to help. So nodes
-are in a few random groups. A sweep asks one group after the other. Of the nodes of a group that want to flip, several
-may do harm together that none does alone: choose each to cover one uncovered node, or leave a node that exactly two of
-them cover. Such a node lets only one of them flip, that with the largest random number. A node flips if all that it
-covers let it. Three nodes may still leave a fourth at once, which is rare; so energies are computed anew after every
-sweep. With one node per group, the states are those of `numba_anneal` on the graph whose nodes are numbered by group.
-This is the reference for `triton_cover_anneal`.
+are in a few random groups, and a sweep asks one group after the other. Nodes of a group that want to flip may do harm
+together that none does alone: several may all be chosen to cover the same node, or the only two that cover a node may
+both be left out. Such a node lets one of them flip, that with the largest random number. A node flips if every node
+that it covers lets it. Three nodes may still leave a fourth uncovered at once, which is rare; so energies are computed
+anew after every sweep. With one node per group, the states are those of `numba_anneal` on the graph whose nodes are
+numbered by group. This is the reference for `triton_cover_anneal`.
 
-Legend: N rows of all graphs, n nodes of one graph, S chains per graph, K sweeps, R nodes of a group, C nodes that each
-node of a group covers, counted together.
+Legend: N rows of all graphs, n nodes of one graph, S chains per graph, K sweeps, E pairs of a node of a group and a
+node that it covers.
 """
 
 from functools import partial
@@ -70,12 +70,12 @@ def anneal_graph(
         thresholds = temperature * table[numbers >> (32 - LEVEL_BITS)]
         for part, rows in groups:
             lengths = rows.indptr.diff()
-            owners = torch.arange(len(lengths), device=x.device).repeat_interleave(lengths)  # [C]
+            owners = torch.arange(len(lengths), device=x.device).repeat_interleave(lengths)  # [E]
             sign, own, there = 1 - 2 * x[part], x[part][owners], covering[rows.indices]
             is_alone = (there == own) * uncovered[rows.indices, None]
             needs = reference.segment_sum(is_alone, lengths)
             wants = sign * (chosen[part, None] - penalty * needs) < thresholds[part]
-            claims = numbers[part][owners].where(wants[owners] & (there == 2 * own), -1)  # [C, S]
+            claims = numbers[part][owners].where(wants[owners] & (there == 2 * own), -1)  # [E, S]
             places = rows.indices[:, None].expand_as(claims)
             largest = torch.full_like(numbers, -1).scatter_reduce(0, places, claims, "amax")
             lost = reference.segment_sum(((claims >= 0) & (claims < largest[rows.indices])).double(), lengths)
