@@ -53,7 +53,7 @@ def main() -> None:
 
 def measure(row: str, folder: Path) -> dict[str, Any]:
     """Train one row and compare it with the chain of runs before."""
-    runs, seconds_before, start = [], 0.0, ""
+    runs, seconds_before, start, name = [], 0.0, "", ""
     for recipe, epochs, num_steps, temperature in ROWS[row]:
         config = replace(
             get_recipe(recipe),
@@ -62,17 +62,18 @@ def measure(row: str, folder: Path) -> dict[str, Any]:
             start_temperature=temperature,
             start_from=start,
         )
-        out = folder / f"{row}-{num_steps}"
-        seconds = train(config, out, progress=False)["seconds"] - seconds_before
-        runs.append({"config": asdict(config), "seconds": seconds, "optimiser_steps": config.total_steps})
-        seconds_before, start = seconds_before + seconds, str(out / "best.safetensors")
+        told = asdict(config) | {"start_from": name}  # not where it lies
+        name = f"{row}-{num_steps}"
+        seconds = train(config, folder / name, progress=False)["seconds"] - seconds_before
+        runs.append({"config": told, "seconds": seconds, "optimiser_steps": config.total_steps})
+        seconds_before, start = seconds_before + seconds, str(folder / name / "best.safetensors")
     steps_before, gap_before = EARLIER[row]
     minutes_before = sum(steps * seconds_per_step(num, runs) for num, steps in steps_before.items()) / 60
     result: dict[str, Any] = {
         "minutes": seconds_before / 60,
         "minutes_before_estimated": minutes_before,
         "gap_before": gap_before,
-        "evaluation": measured_on_test_graphs(config, start),
+        "evaluation": measured_on_test_graphs(config, start) | {"model": name},
         "runs": runs,
     }
     print(

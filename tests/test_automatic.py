@@ -126,8 +126,8 @@ def test_large_graphs_without_loose_ends_are_not_given_to_a_solver():
     ]
     assert proofs.can_shrink(er_graph(5000, 8 / 5000, rng))
     for problem in ("mis", "mds"):
-        assert not proofs.is_worth_a_try(get_problem(problem), full)
-        assert proofs.is_worth_a_try(get_problem(problem), loose)
+        assert not proofs.is_worth_a_try(get_problem(problem), full, 60.0)
+        assert proofs.is_worth_a_try(get_problem(problem), loose, 1.0)
 
 
 def test_graphs_without_loose_ends_and_triangles_are_only_bounded():
@@ -152,6 +152,7 @@ def test_large_graphs_with_triangles_are_tried_if_there_is_time():
     assert not proofs.can_shrink(mesh)
     assert [proofs.proof_limit(mis, mesh, limit_s) for limit_s in (None, 10.0, 20.0)] == [0.0, 0.0, 10.0]
     assert [proofs.proof_limit(problem, mesh, 60.0) for problem in (mds, cut)] == [0.0, 0.0]
+    assert [proofs.is_worth_a_try(mis, mesh, limit_s) for limit_s in (0.0, 9.0, 10.0)] == [False, False, True]
 
 
 def test_dominating_sets_of_dense_communities_are_proven():

@@ -285,3 +285,9 @@ def test_own_graphs(run_benchmark, tmp_path):
     assert {name: answer["objective"] for name, answer in cut["answers"].items()}["auto"] == 4
     assert set(independent["answers"]) == {"auto", "anneal", "bifurcation", "cp-sat", "highs", "numvc"}
     assert "cycle.edges" in table
+
+
+def test_no_record_names_a_place_on_a_machine():
+    records = sorted(BENCHMARKS.parent.glob("experiments/results/*.json"))
+    assert records
+    assert [path.name for path in records if '"/' in path.read_text()] == []

@@ -209,7 +209,7 @@ def contested(problem: Problem, graph: Graph, settings: Settings) -> Solution:
     proof_s = proof_limit(problem, graph, None) if limit_s is None else BESIDE_SHARE * limit_s
     has_time = limit_s is None or limit_s >= EXACT_S + graph.num_edges / EDGES_PER_S
     proof = None
-    if has_time and is_worth_a_try(problem, graph):
+    if has_time and is_worth_a_try(problem, graph, proof_s):
         proof = beside(lambda: try_proof(problem, graph, settings.seed, proof_s))
 
     def proven() -> Solution | None:

@@ -69,16 +69,15 @@ def proof_limit(problem: Problem, graph: Graph, limit_s: float | None) -> float:
     """Seconds that a proof may take of those that a graph has; 0: none is tried."""
     if is_small(problem, graph):
         return EXACT_S if limit_s is None else min(EXACT_S, limit_s / 2)
-    if not is_worth_a_try(problem, graph):
-        return 0.0
     most_s = min(SPARSE_EXACT_S, EXACT_S + graph.num_nodes / SPARSE_NODES_PER_S)
-    if counts_cliques(problem, graph):  # by a solver with a local search that is ahead of annealing
-        return most_s if limit_s is None else limit_s * (1 - LEAST_LEFT)
-    if limit_s is not None:
+    has_search = counts_cliques(problem, graph)  # a local search of its own, which is ahead of annealing
+    if limit_s is not None and has_search:
+        most_s = limit_s * (1 - LEAST_LEFT)
+    elif limit_s is not None:
         most_s = limit_s / 2 if limit_s >= EXACT_S else 0.0
-    if not can_shrink(graph) and graph.num_nodes > CLOSED_NODES_PER_S * most_s:
+    if not is_worth_a_try(problem, graph, most_s):
         return 0.0
-    if is_promising(graph):
+    if has_search or is_promising(graph):
         return most_s
     return BRIEF * most_s if BRIEF * most_s >= LEAST_BRIEF_S else 0.0
 
@@ -109,15 +108,16 @@ def prover(problem: Problem, graph: Graph) -> ExactMethod | None:
     return None
 
 
-def is_worth_a_try(problem: Problem, graph: Graph) -> bool:
-    """Whether an exact solver is worth a try on a graph that is not small; our own clique search always is."""
+def is_worth_a_try(problem: Problem, graph: Graph, limit_s: float) -> bool:
+    """Whether a solver is worth so many seconds on a graph that is not small; our own clique search always is."""
     if graph.num_edges > problem.proof_edges:
         return False
     if isinstance(problem, MaximumClique):
         return counts_cliques(problem, graph)
     if isinstance(problem, MinimumDominatingSet):
         return can_shrink(graph) if is_sparse(graph) else graph.num_edges <= DENSE_EDGES
-    return is_sparse(graph) and (can_shrink(graph) or is_closed(graph))
+    has_time = graph.num_nodes <= CLOSED_NODES_PER_S * limit_s
+    return is_sparse(graph) and (can_shrink(graph) or (has_time and is_closed(graph)))
 
 
 def is_sparse(graph: Graph) -> bool:
