@@ -212,7 +212,7 @@ def _sparse(name: str, description: str, generator: Callable[..., Graph], **more
         {"family": (0, len(FAMILIES) - 1), **places, **more},
         divided_by="family",
         test_parts={family: number for number, family in enumerate(FAMILIES)},
-        sizes=DEFAULT_SIZES | {"test": 200},
+        sizes=DEFAULT_SIZES | {"train": 8000, "test": 200},
     )
 
 
