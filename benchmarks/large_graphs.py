@@ -118,7 +118,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--families", nargs="+", choices=FAMILIES, default=list(FAMILIES))
     parser.add_argument("--nodes", nargs="+", type=int, default=[10_000])
     parser.add_argument("--problems", nargs="+", default=["mis", "max-cut", "mds"])
-    parser.add_argument("--models", nargs="*", default=["mis-sparse-12", "max-cut-sparse-12", "mds-sparse-24"])
+    parser.add_argument("--models", nargs="*", default=["mis-sparse-48", "max-cut-sparse-48", "mds-sparse-48"])
     parser.add_argument("--rounds", nargs="*", type=int, default=[])
     parser.add_argument("--methods", nargs="+", default=METHODS)
     parser.add_argument("--limits", nargs="+", type=float, default=[1.0, 4.0])

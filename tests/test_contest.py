@@ -33,7 +33,7 @@ def given(monkeypatch):
 
     def draw(self, problem, batch, count, step_factor, seeds):
         drawn.append(f"{self.found_by} {count} x{step_factor}")
-        is_best = self.found_by == "mds-sparse-24"
+        is_best = self.found_by == "mds-sparse-48"
         states = torch.from_numpy(BEST.chosen * is_best).float()[:, None].repeat(1, count)
         return states, {"sample": 0.0, "decode": 0.0}
 
@@ -52,12 +52,12 @@ def test_the_model_with_the_best_pass_draws_the_samples(given):
     for limit_s in (None, 0.5):
         given.clear()
         solution = contest(MDS, GRAPH, Settings(time_limit_s=limit_s))
-        assert (solution.objective, solution.found_by) == (BEST.objective, "mds-sparse-24")
+        assert (solution.objective, solution.found_by) == (BEST.objective, "mds-sparse-48")
         assert solution.reason == "ahead of anneal on this graph"
         passes = {text for text in given if text.endswith(" 1 x1")}
-        assert passes == {"mds-ba-large 1 x1", "mds-ba-small-48 1 x1", "mds-sparse-24 1 x1"}
+        assert passes == {"mds-ba-large 1 x1", "mds-ba-small-48 1 x1", "mds-sparse-48 1 x1"}
         samples = [text for text in given if text.endswith("x3")]
-        assert set(samples) == {"mds-sparse-24 32 x3"}
+        assert set(samples) == {"mds-sparse-48 32 x3"}
         assert len(samples) == (1 if limit_s is None else 4)
 
 
@@ -89,7 +89,7 @@ def test_chains_from_coin_flips_go_on_if_they_are_soon_ahead(given, monkeypatch,
     monkeypatch.setattr("diffuco.methods.anneal.anneal", anneal)
     monkeypatch.setattr("diffuco.methods.contest.annealed_on", lambda problem, batch: "cuda")
     solution = contest(MDS, GRAPH, Settings(time_limit_s=0.3))
-    finders = ("anneal", "mds-sparse-24")
+    finders = ("anneal", "mds-sparse-48")
     first, second = finders if ahead else finders[::-1]
     assert (solution.found_by, solution.reason) == (first, f"ahead of {second} on this graph")
     states, heat = starts[0]

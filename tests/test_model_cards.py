@@ -305,14 +305,14 @@ def test_a_model_for_weights_is_chosen_for_weights_only():
     assert pretrained.choose_model("max-cut", [plain]).name == "max-cut-sparse"
     assert pretrained.choose_model("max-cut", [weighted]).name == "max-cut-sparse-weighted"
     assert pretrained.choose_model("max-cut", [plain, weighted]).name == "max-cut-sparse-weighted"
-    assert pretrained.full_models("max-cut", plain) == ["max-cut-sparse-12", "max-cut-ba-small-48"]
+    assert pretrained.full_models("max-cut", plain) == ["max-cut-sparse-48", "max-cut-ba-small-48"]
     assert pretrained.full_models("max-cut", weighted) == ["max-cut-sparse-weighted-24"]
 
 
 def test_models_of_a_large_graph_are_tried_in_order_of_promise():
     hubs, none = ba_graph(3000, 4, np.random.default_rng(0)), er_graph(3000, 8 / 3000, np.random.default_rng(0))
     assert pretrained.full_models("max-cut", hubs)[0] == "max-cut-ba-small-48"
-    assert pretrained.full_models("max-cut", none)[0] == "max-cut-sparse-12"
+    assert pretrained.full_models("max-cut", none)[0] == "max-cut-sparse-48"
     for graph in (hubs, none):
-        assert pretrained.full_models("mds", graph)[0] == "mds-sparse-24"  # where a model that fails would cost most
-        assert pretrained.full_models("mis", graph)[0] == "mis-sparse-12"  # the others have seen denser graphs only
+        assert pretrained.full_models("mds", graph)[0] == "mds-sparse-48"  # where a model that fails would cost most
+        assert pretrained.full_models("mis", graph)[0] == "mis-sparse-48"  # the others have seen denser graphs only

@@ -13,7 +13,15 @@ from diffuco.graphs.batch import DenseBatch, SparseBatch, make_batch
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.generate import ba_graph
 from diffuco.graphs.graph import Graph
-from diffuco.inference.refinement import Schedule, anneal, cooling, refine, temperature_unit, weight_scale
+from diffuco.inference.refinement import (
+    Schedule,
+    anneal,
+    cooling,
+    cooling_power,
+    refine,
+    temperature_unit,
+    weight_scale,
+)
 from diffuco.ops import numba_anneal, torch_anneal
 from diffuco.problems import all_problems, get_problem
 from test_decoding import (
@@ -211,6 +219,19 @@ def test_cuts_of_hubs_start_hotter():
         assert units == pytest.approx([math.sqrt((16 * 16 + 16) / 32), math.sqrt(2)])
     weighted = Graph.from_edges([(0, 1), (1, 2)], edge_weights=[3.0, 4.0])
     assert float(temperature_unit(cut, make_batch([weighted]))) == pytest.approx(math.sqrt((81 + 625 + 256) / 50))
+
+
+def test_with_hubs_half_of_the_sweeps_are_as_cold_as_other_nodes_need():
+    cut = get_problem("max-cut")
+    star, ring = (Graph.from_edges(list(made.edges)) for made in (nx.star_graph(40), nx.cycle_graph(9)))
+    with_isolated = Graph.from_edges(list(ring.edges), 90)
+    for make in (SparseBatch.from_graphs, make_batch):
+        batch = make([star, ring, with_isolated, Graph.from_edges([], 3)])
+        power, unit = cooling_power(cut, batch), temperature_unit(cut, batch)
+        mean_degree = 2 * star.num_edges / star.num_nodes
+        assert float(unit[0] * 0.5 ** power[0]) == pytest.approx(math.sqrt(mean_degree))
+        assert power[1:].tolist() == [1.0, 1.0, 1.0]
+        assert cooling_power(get_problem("mis"), batch).tolist() == [1.0] * 4
 
 
 @pytest.mark.parametrize(("name", "chosen"), [("mis", slice(1, None)), ("mds", slice(1))])

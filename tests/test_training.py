@@ -94,7 +94,7 @@ def test_recipes_that_grow_differ_from_their_start_in_steps_and_schedule_alone(r
     start = get_recipe(config.start_from)
     assert config.num_steps == int(recipe.rpartition("-")[2])
     assert config.num_steps in (2 * start.num_steps, 4 * start.num_steps)
-    free = ("num_steps", "start_from", "start_temperature", "anneal_epochs", "learning_rate")
+    free = ("num_steps", "start_from", "start_temperature", "anneal_epochs", "learning_rate", "num_train_graphs")
     assert replace(config, **{name: getattr(start, name) for name in free}) == start
 
 

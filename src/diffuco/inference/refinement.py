@@ -38,6 +38,10 @@ NUM_SWEEPS = 1000
 NUM_SWEEPS_BY_FIELD = 200
 """The same where only the energy is known, which takes longer."""
 MIN_SWEEPS = 100
+MAX_POWER = 3.0
+"""The most for the power with which a temperature falls."""
+HOTTER = 1.5
+"""The most that chains start hotter because their temperature falls fast."""
 LAST_SWEEPS = 0.05
 """Share of the sweeps in which the temperature falls from a floor to 0."""
 NODE_SWEEPS = 2**24
@@ -73,7 +77,8 @@ def anneal(
 ) -> Tensor:
     """The best state that a chain from each state sees; padding gets 0. [N, S] -> [N, S].
 
-    The temperature falls as `cooling` says. With `heat` [S], chains have so many times the temperature.
+    The temperature falls as `cooling` and `cooling_power` say. With `heat` [S], chains have so many times the
+    temperature.
 
     >>> from diffuco.graphs.batch import make_batch
     >>> from diffuco.graphs.graph import Graph
@@ -88,9 +93,10 @@ def anneal(
     states = without_padding(batch, states)
     if not states.numel() or not schedule.num_sweeps:
         return states
-    left = cooling(schedule.num_sweeps, problem.annealing.floor).to(batch.device)
-    temperatures = schedule.temperature * left[:, None] * temperature_unit(problem, batch)  # [K, B]
-    temperatures = temperatures[..., None] * (left.new_ones(1) if heat is None else heat)  # [K, B, C]
+    left, power = cooling(schedule.num_sweeps, problem.annealing.floor), cooling_power(problem, batch)
+    first = schedule.temperature * temperature_unit(problem, batch) * power.clamp(max=HOTTER)
+    temperatures = first * left.to(batch.device)[:, None] ** power  # [K, B]
+    temperatures = temperatures[..., None] * (temperatures.new_ones(1) if heat is None else heat)  # [K, B, C]
     form = problem.form(with_float64_degrees(batch))
     if form is None:
         return without_padding(batch, anneal_by_field(problem, batch, states, temperatures, seed=seed))
@@ -163,11 +169,29 @@ def temperature_unit(problem: Problem, batch: Batch) -> Tensor:
     """
     if not problem.uses_edge_weights:
         return weight_scale(problem, batch)
-    squares = batch.squared_weight_sum()[:, None]
-    if problem.uses_node_weights:
-        squares = squares + batch.node_weights_or(0.0)[:, None].square()
+    squares = _squared_gains(problem, batch)
     sums = batch.graph_sum(torch.cat([squares.square(), squares], dim=1))
     return (sums[:, 0] / sums[:, 1].clamp(min=1e-12)).sqrt().clamp(min=1e-6)
+
+
+def cooling_power(problem: Problem, batch: Batch) -> Tensor:
+    """The power with which temperatures fall: 1, which is linear, or more where hubs set the first temperature. [B].
+
+    Hubs then freeze early, and a linear fall would leave little time for all other nodes. With this power, the unit of
+    temperature falls to what a node with neighbours gains by a flip on average in half of the sweeps.
+    """
+    if not problem.uses_edge_weights:
+        return torch.ones(batch.num_graphs, device=batch.device)
+    squares = _squared_gains(problem, batch)
+    sums = batch.graph_sum(torch.cat([squares, (squares > 0).to(squares.dtype)], dim=1))
+    gain = (sums[:, 0] / sums[:, 1].clamp(min=1)).clamp(min=1e-12).sqrt()
+    return (temperature_unit(problem, batch) / gain).log2().clamp(min=1.0, max=MAX_POWER)
+
+
+def _squared_gains(problem: Problem, batch: Batch) -> Tensor:
+    """The square of what each node gains by a flip if its neighbours are random. [N, 1]."""
+    squares = batch.squared_weight_sum()[:, None]
+    return squares + batch.node_weights_or(0.0)[:, None].square() if problem.uses_node_weights else squares
 
 
 def weight_scale(problem: Problem, batch: Batch) -> Tensor:

@@ -227,7 +227,7 @@ def full_models(problem: str | Problem, graph: Graph) -> list[str]:
     the problem, and models for weighted graphs are left out if there are no weights and other models.
 
     >>> full_models("mds", Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)]))
-    ['mds-sparse-24']
+    ['mds-sparse-48']
     """
     degree = 2 * graph.num_edges / max(1, graph.num_nodes)
     cards = list_models()
