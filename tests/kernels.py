@@ -1,5 +1,6 @@
 """Triton kernels in tests: compiled where there is a GPU, interpreted elsewhere."""
 
+import inspect
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -45,9 +46,11 @@ def spare_the_interpreter() -> None:
 
 
 def _patch_functions_once_per_launch(interpreter: Any) -> None:
-    """The interpreter patches its language again in every call of a function."""
+    """The interpreter patches its language again in every call of a function, looking anew for what to patch."""
     launch, patch = interpreter.GridExecutor.__call__, interpreter._patch_lang
+    is_builtin = interpreter.tl.core.is_builtin
     prepared: set[Callable[..., Any]] = set()
+    names: dict[Any, list[str]] = {}
 
     def launch_anew(executor: Any, *args: Any, **options: Any) -> None:
         prepared.clear()
@@ -59,6 +62,14 @@ def _patch_functions_once_per_launch(interpreter: Any) -> None:
         prepared.add(function)
         return patch(function)
 
+    def patch_builtin(owner: Any, builder: Any, scope: Any) -> None:
+        if owner not in names:
+            names[owner] = [name for name, member in inspect.getmembers(owner) if is_builtin(member)]
+        for name in names[owner]:
+            if is_builtin(member := getattr(owner, name)):  # and not patched for another function of this launch
+                interpreter._patch_attr(owner, name, member, builder, scope)
+
+    interpreter._patch_builtin = patch_builtin
     interpreter.GridExecutor.__call__, interpreter._patch_lang = launch_anew, patch_once
 
 
@@ -95,12 +106,22 @@ def _make_types_once(interpreter: Any) -> None:
     interpreter._get_np_dtype = numpy_type_once
 
 
+USE_DIGESTS_OF_THE_INSTALLER = """
+from importlib.metadata import distribution
+from triton.runtime import cache
+
+if digests := distribution("triton").read_text("RECORD"):
+    cache.triton_key = lambda: digests
+"""
+"""Triton's key holds digests of its files, half a gigabyte; the installer has left the same ones."""
+
+
 def compile_in_a_process(program: str, config: pytest.Config, output: Path) -> None:
     """Run a program that compiles kernels for a GPU, which needs none, where nothing is interpreted.
 
     What has not changed since the last run of the tests is not compiled again: Triton's key is all it depends on.
     """
     environment = {"TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(config.cache.mkdir("triton"))}
-    process = start(exec, program, {}, output=output, **environment)
+    process = start(exec, USE_DIGESTS_OF_THE_INSTALLER + program, {}, output=output, **environment)
     process.join()
     assert process.exitcode == 0, output.read_text()
