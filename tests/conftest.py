@@ -1,5 +1,6 @@
 """What several test files share: the command line run in-process, tiny untrained models and small graph files."""
 
+import gc
 import os
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -37,6 +38,17 @@ class Outcome(NamedTuple):
 
 
 Run = Callable[..., Outcome]
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector all that is imported and collected; it would look through it again and again."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """At the end it may look: what is left then is reported as a leak."""
+    gc.unfreeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

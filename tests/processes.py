@@ -13,12 +13,9 @@ from typing import Any
 import pytest
 
 CONTEXT = multiprocessing.get_context("forkserver")
-# Torch imports its compiler with the first optimiser, Typer imports Pydantic with the first command.
+# Typer imports Pydantic with the first command.
 CONTEXT.set_forkserver_preload(
-    [
-        *("diffuco.cli.train", "diffuco.training.loop", "diffuco.graphs.kernels"),
-        *("torch._dynamo", "pydantic.type_adapter", "triton"),
-    ]
+    ["diffuco.cli.train", "diffuco.training.loop", "diffuco.graphs.kernels", "pydantic.type_adapter", "triton"]
 )
 
 

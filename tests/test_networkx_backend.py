@@ -279,7 +279,9 @@ def test_the_tests_of_networkx_pass(tmp_path):
     run = subprocess.run(
         [*command, f"--log-file={log}", "--log-file-level=DEBUG", f"--rootdir={folder}"],
         # Functions of NetworkX that are not ours, as cut_size, are called by the tests too.
-        env=os.environ | {"NETWORKX_TEST_BACKEND": "diffuco", "NETWORKX_FALLBACK_TO_NX": "1", "OMP_NUM_THREADS": "1"},
+        env=os.environ
+        | {"NETWORKX_TEST_BACKEND": "diffuco", "NETWORKX_FALLBACK_TO_NX": "1", "OMP_NUM_THREADS": "1"}
+        | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},  # plugins take longer to import than the tests to run
         cwd=tmp_path,
         capture_output=True,
         text=True,

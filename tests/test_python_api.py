@@ -324,10 +324,10 @@ def test_a_process_that_is_forked_after_a_solve_can_solve():
     num_threads = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        expected = diffuco.solve(graph, "mis", samples=1, device="cpu").objective
+        expected = diffuco.solve(graph, "mis", samples=1, step_factor=1, device="cpu").objective
         child = os.fork()
         if child == 0:
-            found = diffuco.solve(graph, "mis", samples=1, device="cpu").objective
+            found = diffuco.solve(graph, "mis", samples=1, step_factor=1, device="cpu").objective
             os._exit(0 if found == expected else 1)
         status = None
         for _ in range(600):

@@ -273,7 +273,7 @@ def test_command_prints_estimates_and_writes_draws(run, house, models, tmp_path)
     [
         (1, 500, "moves the mean energy by"),
         (0.01, 20, "the 20 draws are worth"),
-        (0.1, 20_000, "the states drawn prove that log Z is at least 20.00"),
+        (0.1, 8_000, "the states drawn prove that log Z is at least 20.00"),
     ],
 )
 def test_command_warns_of_draws_that_cannot_be_trusted(run, tmp_path, temperature, samples, warning):

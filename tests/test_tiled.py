@@ -93,7 +93,7 @@ def test_narrow_networks_are_tiled_on_a_cpu():
 
 
 def test_samples_of_a_large_graph_are_as_good(monkeypatch):
-    graph = ba_graph(6000, 4, np.random.default_rng(1))
+    graph = ba_graph(4500, 4, np.random.default_rng(1))
     options = {"samples": 4, "step_factor": 1, "refine": 0}
     (found,) = Solver("max-cut", "max-cut-ba-small", device="cpu").solve([graph], **options)
     monkeypatch.setattr(tiled, "MIN_ROWS", 10**9)
