@@ -306,6 +306,16 @@ def test_the_agreement_of_several_runs_is_shown(run, tmp_path, graphs, monkeypat
     assert "70 %" in run(*arguments).out
 
 
+def test_a_graph_without_a_bound_leaves_the_mean_bound_open(run, graphs, monkeypatch):
+    found = iter([OPEN._replace(bound=float("inf")), PROVEN])
+    monkeypatch.setattr(references, "solve_reference", lambda *_: next(found))
+    arguments = ("reference", "rb-tiny", "mis", "--count", 2)
+    outcome = run(*arguments, "--json")
+    assert json.loads(outcome.out)["mean_bound"] is None
+    assert "RuntimeWarning" not in outcome.err
+    assert "not known for all" in run(*arguments).out
+
+
 @pytest.mark.parametrize(
     ("arguments", "hint"),
     [

@@ -1,5 +1,6 @@
 """`diffuco reference`: optimal or best known objectives of a dataset's test graphs."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -65,11 +66,12 @@ def _summary(references: list["Reference"]) -> dict[str, Any]:
     from diffuco.evaluation.metrics import mean_with_error
 
     objective = mean_with_error([known.objective for known in references])
+    bounds = [known.bound for known in references]
     record = {
         "graphs": len(references),
         "mean": objective.mean,
         "mean_standard_error": objective.standard_error,
-        "mean_bound": mean_with_error([known.bound for known in references]).mean,
+        "mean_bound": mean_with_error(bounds).mean if all(map(math.isfinite, bounds)) else None,
         "proven": sum(known.proven for known in references),
         "seconds": sum(known.seconds for known in references),
         "solvers": sorted({f"{known.solver} {known.version}" for known in references}),
@@ -87,7 +89,8 @@ def _table(record: dict[str, Any]) -> "Table":
         show_header=False,
     )
     shown.add_row("mean objective", f"{record['mean']:.3f} +- {record['mean_standard_error']:.3f}")
-    shown.add_row("mean bound", f"{record['mean_bound']:.3f}")
+    bound = record["mean_bound"]
+    shown.add_row("mean bound", "not known for all" if bound is None else f"{bound:.3f}")
     shown.add_row("proven optimal", f"{record['proven']} of {record['graphs']}")
     if "agreeing" in record:
         shown.add_row("runs that found the best", f"{100 * record['agreeing']:.0f} %")

@@ -38,6 +38,8 @@ NUM_SWEEPS = 1000
 NUM_SWEEPS_BY_FIELD = 200
 """The same where only the energy is known, which takes longer."""
 MIN_SWEEPS = 100
+SLOW_NODES = 10_000
+"""Size from which on hubs cool faster; on smaller graphs there are sweeps enough for all nodes (docs/log.md)."""
 MAX_POWER = 3.0
 """The most for the power with which a temperature falls."""
 HOTTER = 1.5
@@ -175,17 +177,18 @@ def temperature_unit(problem: Problem, batch: Batch) -> Tensor:
 
 
 def cooling_power(problem: Problem, batch: Batch) -> Tensor:
-    """The power with which temperatures fall: 1, which is linear, or more where hubs set the first temperature. [B].
+    """The power with which temperatures fall: 1, which is linear, or more on large graphs with hubs. [B].
 
-    Hubs then freeze early, and a linear fall would leave little time for all other nodes. With this power, the unit of
-    temperature falls to what a node with neighbours gains by a flip on average in half of the sweeps.
+    Hubs set the first temperature and freeze early, so a linear fall leaves little time for all other nodes. With this
+    power, the unit of temperature falls to what an average node with neighbours gains by a flip in half of the sweeps.
     """
     if not problem.uses_edge_weights:
         return torch.ones(batch.num_graphs, device=batch.device)
     squares = _squared_gains(problem, batch)
     sums = batch.graph_sum(torch.cat([squares, (squares > 0).to(squares.dtype)], dim=1))
     gain = (sums[:, 0] / sums[:, 1].clamp(min=1)).clamp(min=1e-12).sqrt()
-    return (temperature_unit(problem, batch) / gain).log2().clamp(min=1.0, max=MAX_POWER)
+    power = (temperature_unit(problem, batch) / gain).log2().clamp(min=1.0, max=MAX_POWER)
+    return torch.where(batch.sizes >= SLOW_NODES, power, 1.0)
 
 
 def _squared_gains(problem: Problem, batch: Batch) -> Tensor:
