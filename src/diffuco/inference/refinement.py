@@ -38,7 +38,7 @@ NUM_SWEEPS = 1000
 NUM_SWEEPS_BY_FIELD = 200
 """The same where only the energy is known, which takes longer."""
 MIN_SWEEPS = 100
-SLOW_NODES = 10_000
+HUB_NODES = 10_000
 """Size from which on hubs cool faster; on smaller graphs there are sweeps enough for all nodes (docs/log.md)."""
 MAX_POWER = 3.0
 """The most for the power with which a temperature falls."""
@@ -188,7 +188,7 @@ def cooling_power(problem: Problem, batch: Batch) -> Tensor:
     sums = batch.graph_sum(torch.cat([squares, (squares > 0).to(squares.dtype)], dim=1))
     gain = (sums[:, 0] / sums[:, 1].clamp(min=1)).clamp(min=1e-12).sqrt()
     power = (temperature_unit(problem, batch) / gain).log2().clamp(min=1.0, max=MAX_POWER)
-    return torch.where(batch.sizes >= SLOW_NODES, power, 1.0)
+    return torch.where(batch.sizes >= HUB_NODES, power, 1.0)
 
 
 def _squared_gains(problem: Problem, batch: Batch) -> Tensor:
