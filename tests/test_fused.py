@@ -156,15 +156,19 @@ def test_sparse_sum_is_the_reference_sum(weighted, scaled, monkeypatch):
     scale = torch.rand(batch.num_rows, device=DEVICE) if scaled else None
     expected = reference.csr_neighbor_sum(values.flatten(1), batch.indptr, batch.indices, lists.weights)
     expected = expected.view(values.shape) * (1 if scale is None else scale[:, None, None])
-    got, ordered = torch.empty_like(values), torch.empty_like(values)
+    got = torch.empty_like(values)
     triton_gnn.neighbor_sum(lists, values, got, scale)
+    assert torch.allclose(got, expected, atol=1e-4)
     monkeypatch.setattr(triton_neighbor_sum, "HUB_DEGREE", 5)
-    monkeypatch.setattr(triton_neighbor_sum, "NARROW", triton_neighbor_sum.Shape(1024, num_warps=2))
     rows = triton_neighbor_sum.OrderedRows.of(lists)
     assert 0 < rows.num_hubs < batch.num_rows
-    triton_neighbor_sum.ordered_neighbor_sum(rows, lists.weights, values, ordered, scale)
-    for each in (got, ordered):
-        assert torch.allclose(each, expected, atol=1e-4)
+    assert batch.degrees.max() > 8
+    for elements, at_once in ((1024, 64), (256, 8)):  # several rows of a tile; several tiles of a hub
+        monkeypatch.setattr(triton_neighbor_sum, "NARROW", triton_neighbor_sum.Shape(elements, num_warps=2))
+        monkeypatch.setattr(triton_neighbor_sum, "HUB_NEIGHBORS_AT_ONCE", at_once)
+        ordered = torch.full_like(values, torch.nan)
+        triton_neighbor_sum.ordered_neighbor_sum(rows, lists.weights, values, ordered, scale)
+        assert torch.allclose(ordered, expected, atol=1e-4)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

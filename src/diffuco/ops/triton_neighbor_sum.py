@@ -1,6 +1,7 @@
 """Sums of features over neighbours where few columns leave a row too little to do: a program takes several rows.
 
-Rows are ordered by degree, so that those of a program need about as long, and hubs start first with a program each.
+Rows are ordered by degree, so that those of a program need about as long. Hubs start first. Each has several programs,
+which take a few columns each, so that a sum does not wait for the largest hub.
 
 Legend: N rows, C columns.
 """
@@ -18,6 +19,7 @@ from diffuco.ops.triton_rows import HUB_DEGREE, neighbor_sum
 MOST_COLUMNS = 512
 """Columns up to which this is faster than a program for each row."""
 NEIGHBORS_AT_ONCE = 4
+HUB_NEIGHBORS_AT_ONCE = 256
 
 
 class Shape(NamedTuple):
@@ -62,7 +64,9 @@ def ordered_neighbor_sum(
     columns = triton.next_power_of_2(num_columns)
     shape = NARROW if columns <= NARROW_COLUMNS else WIDE
     tile_rows = max(1, shape.elements // (NEIGHBORS_AT_ONCE * columns))
-    num_programs = rows.num_hubs + triton.cdiv(num_rows - rows.num_hubs, tile_rows)
+    hub_columns = min(columns, shape.elements // HUB_NEIGHBORS_AT_ONCE)
+    num_hub_programs = rows.num_hubs * triton.cdiv(num_columns, hub_columns)
+    num_programs = num_hub_programs + triton.cdiv(num_rows - rows.num_hubs, tile_rows)
     ordered_sum_kernel[(num_programs,)](
         *(values, rows.order, rows.indptr, rows.indices, rows.indices if weights is None else weights),
         *(values if row_scale is None else row_scale, out, num_rows, rows.num_hubs, num_columns),
@@ -71,6 +75,8 @@ def ordered_neighbor_sum(
         tile_rows=tile_rows,
         tile_neighbors=NEIGHBORS_AT_ONCE,
         tile_columns=columns,
+        hub_neighbors=HUB_NEIGHBORS_AT_ONCE,
+        hub_columns=hub_columns,
         num_warps=shape.num_warps,
     )
 
@@ -92,19 +98,24 @@ def ordered_sum_kernel(
     tile_rows: tl.constexpr,
     tile_neighbors: tl.constexpr,
     tile_columns: tl.constexpr,
+    hub_neighbors: tl.constexpr,
+    hub_columns: tl.constexpr,
 ) -> None:
-    """The sums of a hub, many of whose neighbours are added at once, or of some other rows."""
+    """The sums of some columns of a hub, many of whose neighbours are added at once, or of some other rows."""
     program = tl.program_id(0)
-    if program < num_hubs:
-        place = program + tl.arange(0, 1)
+    blocks = tl.cdiv(num_columns, hub_columns)
+    if program < num_hubs * blocks:
+        place = program // blocks + tl.arange(0, 1)
+        columns = program % blocks * hub_columns + tl.arange(0, hub_columns)
         _write_sums(
-            *(values, order, indptr, neighbors, weights, row_scale, result, place, num_hubs, num_columns),
-            *(has_weights, has_scale, 1, tile_rows * tile_neighbors, tile_columns),
+            *(values, order, indptr, neighbors, weights, row_scale, result, place, num_hubs, columns, num_columns),
+            *(has_weights, has_scale, 1, hub_neighbors, hub_columns),
         )
     else:
-        places = num_hubs + (program - num_hubs) * tile_rows + tl.arange(0, tile_rows)
+        places = num_hubs + (program - num_hubs * blocks) * tile_rows + tl.arange(0, tile_rows)
+        columns = tl.arange(0, tile_columns)
         _write_sums(
-            *(values, order, indptr, neighbors, weights, row_scale, result, places, num_rows, num_columns),
+            *(values, order, indptr, neighbors, weights, row_scale, result, places, num_rows, columns, num_columns),
             *(has_weights, has_scale, tile_rows, tile_neighbors, tile_columns),
         )
 
@@ -120,6 +131,7 @@ def _write_sums(
     result: tl.tensor,
     places: tl.tensor,
     last_place: tl.tensor,
+    columns: tl.tensor,
     num_columns: tl.tensor,
     has_weights: tl.constexpr,
     has_scale: tl.constexpr,
@@ -129,7 +141,6 @@ def _write_sums(
 ) -> None:
     is_row = places < last_place
     rows = tl.load(order + places, mask=is_row, other=0)
-    columns = tl.arange(0, tile_columns)
     total = neighbor_sum(
         *(values, indptr, neighbors, weights, rows, is_row, columns, num_columns),
         *(tile_rows, tile_neighbors, tile_columns, has_weights, tl.float32, tl.float32),
