@@ -18,7 +18,7 @@ from diffuco.methods.annealer import decoded
 from diffuco.methods.base import Deadline, Settings
 from diffuco.methods.contest import contest
 from diffuco.methods.highs import Highs
-from diffuco.methods.model import AnnealedSamples, solver_with
+from diffuco.methods.model import AnnealedSamples, Pass, solver_with
 from diffuco.problems import get_problem
 
 MDS = get_problem("mds")
@@ -141,6 +141,16 @@ def test_little_time_repeats_the_best_samples():
     energies = MDS.energy(batch, many)
     assert many.shape == (batch.num_rows, 5)
     assert torch.equal(energies, energies.sort(1).values)
+
+
+def test_a_draw_has_no_more_samples_than_there_is_time_for(given):
+    model = AnnealedSamples(solver_with(MDS, "mds-sparse-48", "cpu"), "")
+    batch = unit_batch(MDS, [GRAPH])
+    for repeated_s, expected in ((1000.0, None), (290.0, 1), (100.0, 4), (1.0, 32)):
+        given.clear()
+        first = Pass(torch.zeros(batch.num_rows, 1), repeated_s)
+        model.draw(MDS, batch, Deadline.after(600.0), np.random.default_rng(0), first)
+        assert given[:1] == ([] if expected is None else [f"mds-sparse-48 {expected} x3"])
 
 
 @pytest.mark.usefixtures("_few_chains")

@@ -229,6 +229,7 @@ half |= {"first_kept"}
 whole = {"starts", "sizes", "extents", "step", "graph_ids", "pointers", "order", "indptr"}
 constants = {"num_inputs": 14, "R": 5, "WEIGHTED": False, "K": 16, "F": 64, "ROWS": 64, "HAS_NEXT": True, "KEEP": True}
 constants |= {"has_weights": True, "has_scale": True, "tile_rows": 8, "tile_neighbors": 4, "tile_columns": 64}
+constants |= {"hub_neighbors": 256, "hub_columns": 16}
 constants |= {"HAS_WEIGHTS": True, "HAS_SCALE": True, "NEIGHBORS": 8, "COLUMNS": 512}
 kernels = {
     name: kernel

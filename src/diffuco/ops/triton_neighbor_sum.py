@@ -106,16 +106,16 @@ def ordered_sum_kernel(
     blocks = tl.cdiv(num_columns, hub_columns)
     if program < num_hubs * blocks:
         place = program // blocks + tl.arange(0, 1)
-        columns = program % blocks * hub_columns + tl.arange(0, hub_columns)
+        some = program % blocks * hub_columns + tl.arange(0, hub_columns)
         _write_sums(
-            *(values, order, indptr, neighbors, weights, row_scale, result, place, num_hubs, columns, num_columns),
+            *(values, order, indptr, neighbors, weights, row_scale, result, place, num_hubs, some, num_columns),
             *(has_weights, has_scale, 1, hub_neighbors, hub_columns),
         )
     else:
         places = num_hubs + (program - num_hubs * blocks) * tile_rows + tl.arange(0, tile_rows)
-        columns = tl.arange(0, tile_columns)
+        every = tl.arange(0, tile_columns)
         _write_sums(
-            *(values, order, indptr, neighbors, weights, row_scale, result, places, num_rows, columns, num_columns),
+            *(values, order, indptr, neighbors, weights, row_scale, result, places, num_rows, every, num_columns),
             *(has_weights, has_scale, tile_rows, tile_neighbors, tile_columns),
         )
 
