@@ -1,7 +1,9 @@
 import json
 import time
+from collections import Counter
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -30,7 +32,7 @@ from diffuco.training.objectives.joint_bound import forward_log_likelihood
 from diffuco.training.pace import SHARE_OF_TIME, Pace, measured_pace
 from diffuco.training.parts import choose_parts
 from diffuco.training.recipes import RECIPES, get_recipe
-from diffuco.training.step import step_seed
+from diffuco.training.step import TrainStep, step_seed
 from processes import start
 
 SHORT = replace(
@@ -424,3 +426,25 @@ def test_the_pace_is_that_of_the_run():
     assert min(pace) > 0
     config = replace(SHORT, anneal_epochs=10, validate_every=15)
     assert Pace(2.0, 5.0).seconds(config) == config.total_steps * 2.0 + (1 + config.total_steps // 15) * 5.0
+
+
+def test_the_pace_leaves_out_steps_that_compile_or_record(monkeypatch):
+    clock, sizes = SimpleNamespace(now=0.0), Counter()
+
+    class RecordedStep(TrainStep):
+        captured = True
+
+        def __init__(self, parts, data):
+            self.denoiser, self.data = parts.network, data
+
+        def __call__(self, step, temperature, learning_rate):
+            size = self.data.chosen(step)[1]
+            clock.now += 1.0 if sizes[size] >= 2 else 100.0
+            sizes[size] += 1
+
+    monkeypatch.setattr("diffuco.training.pace.TrainStep", RecordedStep)
+    monkeypatch.setattr("diffuco.training.pace.now", lambda device: clock.now)
+    graphs = get_dataset("ba-small").graphs("train", 40)
+    pace = measured_pace(choose_parts(SHORT), graphs, graphs[:1], Group(torch.device("cpu")))
+    assert len(sizes) > 1
+    assert pace.step_s == 1.0

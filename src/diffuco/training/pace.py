@@ -1,7 +1,9 @@
 """How long a run takes on this machine, measured, and the schedule that fits into a given time."""
 
 import logging
+import statistics
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -22,6 +24,7 @@ from diffuco.training.validation import Validation
 _log = logging.getLogger(__name__)
 
 WARM_UP_STEPS = 2
+"""Of each size of batch, if steps are recorded: the first compiles, the second is recorded."""
 TIMED_STEPS = 4
 SHARE_OF_TIME = 0.9
 """Of what is given, so that a run ends in time although some steps take longer."""
@@ -47,12 +50,17 @@ def measured_pace(
     if parts.num_examples:
         data.add_examples([np.zeros((graph.num_nodes, parts.num_examples), np.bool_) for graph in train_graphs])
     take_step = TrainStep(parts, data)
-    started = 0.0
-    for step in range(WARM_UP_STEPS + TIMED_STEPS):
-        if step == WARM_UP_STEPS:
-            started = now(group.device)
-        take_step(config.imitation_steps + step, config.start_temperature, 1e-6)
-    step_s = (now(group.device) - started) / TIMED_STEPS
+    taken: Counter[int] = Counter()
+    timed: list[float] = []
+    while len(timed) < TIMED_STEPS:
+        step = config.imitation_steps + taken.total()
+        size = data.chosen(step)[1] if take_step.captured else 0
+        started = now(group.device)
+        take_step(step, config.start_temperature, 1e-6)
+        if taken[size] >= WARM_UP_STEPS:
+            timed.append(now(group.device) - started)
+        taken[size] += 1
+    step_s = statistics.mean(timed)
     validation = Validation(parts.problem, validation_graphs, config, group.device)
     sampler = Sampler(take_step.denoiser, config.num_steps, group.device, records=parts.network.is_recordable)
     validation.run(sampler)  # which may compile
