@@ -2,10 +2,11 @@
 
 It computes the same as `Gnn`, up to rounding, without gradients.
 
-Legend: B graphs, N rows, S samples, F hidden features.
+Legend: B graphs, N rows, S samples, L layers, F hidden features, W with padding.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -23,8 +24,8 @@ Shorts = NDArray[np.int16]
 
 MIN_ROWS = 2**14
 """Nodes times samples below which the network itself is used: compiling the loops takes longer than all its steps."""
-CHUNK_ROWS = 2**12
-"""Rows that a thread takes at a time."""
+CHUNK_ROWS, CHUNK_TILES = 2**12, 16
+"""Rows and tiles that a thread takes at a time."""
 
 
 class TiledGnn:
@@ -46,49 +47,56 @@ class TiledGnn:
         # Imported here: importing numba takes a third of a second.
         from diffuco.ops import numba_gnn as loops
 
-        packed = self._unpacked()
+        packed = self._unpacked(loops.WIDTH)
         graphs = _Graphs(batch, self.model, x.shape[1])
-        num_tiles, size = -(-x.numel() // loops.TILE), packed.matrices.shape[-1]
-        tiles = [(first, min(first + 16, num_tiles)) for first in range(0, num_tiles, 16)]
-        rows = torch.zeros(num_tiles * loops.TILE, size)
-        rows[: x.numel()] = self.model.encode(batch, x, step, features).flatten(0, 1)
-        sent = rows.numpy() @ packed.messages[0] + packed.biases[0, 0]
-        units = _units(np.abs(sent).max(0))
-        messages = np.rint(sent / units).astype(np.int16)
-        h = rows.view(num_tiles, loops.TILE, size).transpose(1, 2).contiguous().numpy()  # [tiles, F, TILE]
-        group = np.zeros(num_tiles * loops.TILE, dtype=np.int64)
-        group[: x.numel()] = graphs.group
+        num_rows, num_features = x.numel(), self.layout.num_hidden
+        num_tiles = -(-num_rows // loops.TILE)
+        tiles = [(first, min(first + CHUNK_TILES, num_tiles)) for first in range(0, num_tiles, CHUNK_TILES)]
+        h = np.zeros((num_tiles * loops.TILE, loops.WIDTH), dtype=np.float32)
+        h[:num_rows, :num_features] = self.model.encode(batch, x, step, features).flatten(0, 1).numpy()
+        sent, largest = np.empty_like(h), np.empty((len(tiles), loops.WIDTH), dtype=np.float32)
+        sending = (h, packed.messages[0], packed.message_biases[0], sent)
+        on_all_threads(loops.send_tiles, [(*ends, *sending, most) for ends, most in zip(tiles, largest, strict=True)])
+        units = _units(largest.max(0))
+        messages = np.empty(h.shape, dtype=np.int16)
+        on_all_threads(loops.round_tiles, [(*ends, sent, units, messages) for ends in tiles])
         summed = sent  # needed no longer
-        for layer in range(len(packed.matrices)):
-            offset, factor = graphs.sum_neighbors(messages, units, summed, packed.biases[layer, -1])
-            following = packed.messages[layer + 1 : layer + 2].reshape(-1, size)  # empty after the last layer
-            bias = packed.biases[min(layer + 1, len(packed.biases) - 1), 0]
-            # What a layer gives is standardised: its length is at most the root of F.
-            units = _units(np.sqrt(size * np.square(following).sum(0)) + np.abs(bias))
-            given = (h, summed, group, offset, factor, packed.matrices[layer], packed.biases[layer, 1:4])
-            sending = (following / units, bias / units, messages)
-            on_all_threads(loops.layer_tiles, [(*ends, *given, *sending) for ends in tiles])
-        out = np.empty(num_tiles * loops.TILE, dtype=np.float32)
-        on_all_threads(loops.head_tiles, [(*ends, h, *packed.head, out) for ends in tiles])
-        return torch.from_numpy(out[: x.numel()]).view(x.shape)
+        group = np.zeros(len(h), dtype=np.int64)
+        group[:num_rows] = graphs.group
+        for layer in range(self.layout.num_layers):
+            offset, factor = graphs.sum_neighbors(messages, units, summed, packed.shares[layer])
+            given = (h, summed, group, offset, factor, packed.matrices[layer], packed.biases[layer])
+            following = min(layer + 1, self.layout.num_layers - 1)
+            units = packed.units[following]
+            told = (packed.messages[layer + 1 : layer + 2], packed.message_biases[following], messages)
+            on_all_threads(loops.layer_tiles, [(*ends, num_features, *given, *told) for ends in tiles])
+        out = np.empty(len(h), dtype=np.float32)
+        on_all_threads(loops.head_tiles, [(*ends, num_features, h, *packed.head, out) for ends in tiles])
+        return torch.from_numpy(out[:num_rows]).view(x.shape)
 
-    def _unpacked(self) -> "_Parameters":
+    def _unpacked(self, width: int) -> "_Parameters":
         layout, size = self.layout, self.layout.num_hidden
-        packed = layout.pack(self.parameters.vector).numpy()
-        layers = packed[layout.first_layer : layout.head].reshape(layout.num_layers, layout.layer_size)
+        padding = (0, width - size)
+        flat: Floats = layout.pack(self.parameters.vector).numpy()
+        layers = flat[layout.first_layer : layout.head].reshape(layout.num_layers, layout.layer_size)
         square = LAYER_MATRICES * size**2
         matrices = layers[:, :square].reshape(-1, LAYER_MATRICES, size, size)
-        head = packed[layout.head :]
-        head_matrices = head[: 2 * size**2].reshape(2, size, size)
+        matrices = np.pad(matrices, ((0, 0), (0, 0), padding, padding))
+        biases = np.pad(layers[:, square:].reshape(layout.num_layers, -1, size), ((0, 0), (0, 0), padding))
+        head = flat[layout.head :]
+        head_matrices = np.pad(head[: 2 * size**2].reshape(2, size, size), ((0, 0), padding, padding))
+        # What a layer gives is standardised: its length is at most the root of F. The first layer gets anything.
+        sent = matrices[:, 0]
+        units = _units(np.sqrt(size * np.square(sent).sum(1)) + np.abs(biases[:, 0]))
+        units[0] = 1
         return _Parameters(
-            messages=np.ascontiguousarray(matrices[:, 0]),
-            matrices=np.ascontiguousarray(matrices[:, 1:].swapaxes(2, 3)),
-            biases=np.ascontiguousarray(layers[:, square:].reshape(layout.num_layers, -1, size)),
-            head=(
-                np.ascontiguousarray(head_matrices.swapaxes(1, 2)),
-                head[2 * size**2 : -1].reshape(3, size),
-                head[-1],
-            ),
+            messages=sent / units[:, None],
+            message_biases=biases[:, 0] / units,
+            units=units,
+            matrices=matrices[:, 1:],
+            biases=biases[:, 1:4],
+            shares=biases[:, 4],
+            head=(head_matrices, np.pad(head[2 * size**2 : -1].reshape(3, size), ((0, 0), padding)), head[-1]),
         )
 
 
@@ -102,11 +110,17 @@ class _Parameters(NamedTuple):
     """The packed parameters in the shapes that the loops take."""
 
     messages: Floats
-    """[L, F, F], as [in, out]."""
+    """[L, W, W], as [in, out], in the units that messages have."""
+    message_biases: Floats
+    """[L, W], in those units."""
+    units: Floats
+    """[L, W]; 1 for the first layer, whose units are not known before."""
     matrices: Floats
-    """[L, 4, F, F], as [out, in]: skip, first, first of the sum, second."""
+    """[L, 4, W, W], as [in, out]: skip, first, first of the sum, second."""
     biases: Floats
-    """[L, 5, F]: message, skip, first, second, and the share of the mean that GraphNorm removes."""
+    """[L, 3, W]: skip, first, second."""
+    shares: Floats
+    """[L, W]: the share of the mean that GraphNorm removes."""
     head: tuple[Floats, Floats, float]
 
 
@@ -136,29 +150,25 @@ class _Graphs:
         """Write the scaled sums over neighbours [R, F]; what GraphNorm subtracts and multiplies by [B S, F]."""
         from diffuco.ops import numba_gnn as loops
 
-        batch, size = self.batch, messages.shape[1]
-        num_rows = batch.num_rows * self.num_samples
-        columns, out = messages[:num_rows].reshape(batch.num_rows, -1), summed[:num_rows].reshape(batch.num_rows, -1)
-        every_unit = np.tile(units, self.num_samples)
-        sums = np.empty((len(self.chunks), 2, columns.shape[1]), dtype=np.float32)
+        batch, num_rows = self.batch, self.batch.num_rows * self.num_samples
+        near: tuple[NDArray[Any], ...]
+        sums = np.empty((len(self.chunks), self.num_samples, 2, messages.shape[1]), dtype=np.float32)
         if isinstance(batch, SparseBatch):
             given = batch.weights if self.weighted else None
             weights = np.empty(0, dtype=np.float32) if given is None else given.numpy()
-            near = (batch.indptr.numpy(), batch.indices.numpy(), weights)
+            near = (batch.indptr.numpy(), batch.indices.numpy(), weights, messages)
         else:
-            near = None
-            out[:] = batch.neighbor_sum(torch.from_numpy(columns).float(), weighted=self.weighted).numpy()
-
-        def sum_chunk(number: int) -> None:
-            _, first, last = self.chunks[number]
-            if near is not None:
-                loops.neighbor_rows(first, last, *near, columns, out)
-            loops.scale_rows(first, last, self.row_scale, every_unit, out, sums[number])
-
-        on_all_threads(sum_chunk, [(number,) for number in range(len(self.chunks))])
+            columns = torch.from_numpy(messages[:num_rows]).view(batch.num_rows, -1).float()
+            columns = batch.neighbor_sum(columns, weighted=self.weighted).view(num_rows, -1)
+            summed[:num_rows], near = columns.numpy(), ()
+        scaling = (self.row_scale, units, summed)
+        chunks = zip(self.chunks, sums, strict=True)
+        sum_rows: Callable[..., None] = loops.neighbor_rows if near else loops.scale_rows
+        on_all_threads(sum_rows, [(first, last, *near, *scaling, some) for (_, first, last), some in chunks])
         totals = np.zeros((batch.num_graphs, *sums.shape[1:]))
         np.add.at(totals, [graph for graph, _, _ in self.chunks], sums)
-        mean, square = totals.reshape(batch.num_graphs, 2, -1, size).swapaxes(0, 1) / self.counts
+        mean, square = totals.swapaxes(0, 2).swapaxes(1, 2) / self.counts
         variance = np.maximum(square - (2 - share) * share * mean**2, 0)
         offset, factor = share * mean, 1 / np.sqrt(variance + loops.EPSILON)
-        return offset.reshape(-1, size).astype(np.float32), factor.reshape(-1, size).astype(np.float32)
+        shape = (-1, messages.shape[1])
+        return offset.reshape(shape).astype(np.float32), factor.reshape(shape).astype(np.float32)
