@@ -45,6 +45,8 @@ class DenseBatch(Batch):
         self.node_weights = node_weights
         self.degrees = adjacency.sum(2, dtype=torch.float32).view(-1) if degrees is None else degrees
         self.mask = (torch.arange(self.num_padded, device=sizes.device) < sizes[:, None]).view(-1)
+        # A GPU is not asked, as it would have to finish its work first.
+        self.may_be_padded = sizes.device.type != "cpu" or not bool(self.mask.all())
 
     @classmethod
     def from_graphs(
@@ -133,10 +135,11 @@ class DenseBatch(Batch):
 
     def graph_sum(self, values: Tensor) -> Tensor:
         """Sum over the nodes of each graph. [N, ...] -> [B, ...]."""
-        # Use `where`, not a product: padding may hold anything, even NaN.
-        mask = self.mask.view(-1, *[1] * (values.dim() - 1))
-        masked = torch.where(mask, values, torch.zeros((), dtype=values.dtype, device=values.device))
-        return masked.view(self.num_graphs, self.num_padded, *values.shape[1:]).sum(1)
+        if self.may_be_padded:
+            # Use `where`, not a product: padding may hold anything, even NaN.
+            mask = self.mask.view(-1, *[1] * (values.dim() - 1))
+            values = torch.where(mask, values, torch.zeros((), dtype=values.dtype, device=values.device))
+        return values.view(self.num_graphs, self.num_padded, *values.shape[1:]).sum(1)
 
     def spread(self, values: Tensor) -> Tensor:
         """Give every node its graph's value. [B, ...] -> [N, ...]."""
