@@ -18,6 +18,8 @@ from diffuco.cli import main
 from diffuco.model import Gnn, GnnConfig, save_checkpoint
 from diffuco.problems import all_problems
 
+# There is memory, and a look through all that torch and numba have made takes a quarter of a second.
+gc.set_threshold(100_000, 50, 50)
 # The same examples in every run; `make fuzz` draws new ones.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))

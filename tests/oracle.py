@@ -1,6 +1,7 @@
 """Plain Python statements of Table 2 and enumeration of all states: the start of the chain of correctness."""
 
 import itertools
+from functools import cache
 
 import numpy as np
 import torch
@@ -9,6 +10,7 @@ from diffuco.graphs.graph import Graph
 from diffuco.problems import NodeSetProblem
 
 
+@cache
 def all_states(num_nodes: int) -> np.ndarray:
     return np.array(list(itertools.product([0, 1], repeat=num_nodes)), dtype=np.float64).reshape(
         2**num_nodes, num_nodes
@@ -46,6 +48,7 @@ def energy(problem, graph: Graph, x: np.ndarray) -> float:
     raise AssertionError(problem.name)
 
 
+@cache
 def energies(problem, graph: Graph) -> np.ndarray:
     """H of all 2^N states."""
     return np.array([energy(problem, graph, x) for x in all_states(graph.num_nodes)])
@@ -74,6 +77,7 @@ def is_node_set(problem) -> bool:
     return isinstance(problem, NodeSetProblem)
 
 
+@cache
 def node_weighted_graphs() -> list[Graph]:
     rng = np.random.default_rng(1)
     edges = [(0, 1), (0, 4), (1, 2), (2, 3), (3, 4), (2, 6), (5, 6)]
@@ -86,6 +90,7 @@ def node_weighted_graphs() -> list[Graph]:
     ]
 
 
+@cache
 def unweighted_graphs() -> list[Graph]:
     complete = list(itertools.combinations(range(5), 2))
     return [
@@ -98,6 +103,7 @@ def unweighted_graphs() -> list[Graph]:
     ]
 
 
+@cache
 def weighted_graph() -> Graph:
     rng = np.random.default_rng(0)
     return Graph.from_edges(

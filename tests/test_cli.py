@@ -239,11 +239,9 @@ def test_long_solutions_are_shortened(run, models, tmp_path):
     assert len(outcome.out) < 2000
 
 
-def test_standard_input(models, house):
+def test_standard_input(house):
     command = [sys.executable, "-m", "diffuco", "solve", "mis", "-", "--format", "dimacs", "--json"]
-    done = subprocess.run(
-        [*command, "--model", str(models["mis"])], input=house.read_bytes(), capture_output=True, check=True
-    )
+    done = subprocess.run([*command, "--method", "greedy"], input=house.read_bytes(), capture_output=True, check=True)
     assert json.loads(done.stdout)["nodes"] == 5
 
 

@@ -1,6 +1,7 @@
 """Methods at equal time: what a run records, and the command."""
 
 import json
+from functools import cache
 
 import numpy as np
 import pytest
@@ -19,7 +20,10 @@ from diffuco.methods.model import AnnealedSamples, ModelMethod, PlainModelMethod
 from diffuco.pretrained import load_model
 from diffuco.problems import get_problem
 
-TINY = get_dataset("rb-tiny").graphs("test", 4)
+
+@cache  # not while tests are collected, which every process does
+def tiny():
+    return get_dataset("rb-tiny").graphs("test", 4)
 
 
 @pytest.mark.parametrize(("limit_s", "drawn"), [(1e-6, [1]), (4, [1, 2, 4, 8]), (None, [8])])
@@ -34,19 +38,19 @@ def test_model_draws_more_while_there_is_time(monkeypatch, limit_s, drawn):
 
     monkeypatch.setattr("diffuco.methods.base.time.perf_counter", lambda: clock[0])
     monkeypatch.setattr(Solver, "solve_graphs", solve_in_a_second_a_sample)
-    solutions = method.solve(get_problem("mis"), TINY, Settings(time_limit_s=limit_s, on_solved=done.append))
+    solutions = method.solve(get_problem("mis"), tiny(), Settings(time_limit_s=limit_s, on_solved=done.append))
     assert asked == drawn
-    assert done == [len(TINY)]
+    assert done == [len(tiny())]
     assert {len(solution.energies) for solution in solutions} <= set(drawn)
     assert any(len(solution.energies) > 1 for solution in solutions) == (drawn != [1])
     if limit_s is not None:
-        first = Solver("mis", "mis-rb-small", device="cpu").solve(TINY, samples=1, refine=0, seed=0)
+        first = Solver("mis", "mis-rb-small", device="cpu").solve(tiny(), samples=1, refine=0, seed=0)
         assert all(kept.objective >= one.objective for kept, one in zip(solutions, first, strict=True))
 
 
 def test_the_model_is_refined_unless_it_is_the_plain_one():
     kinds = (ModelMethod, PlainModelMethod)
-    assert [kind("mis-rb-small").solve(get_problem("mis"), TINY, Settings())[0].sweeps for kind in kinds] == [1000, 0]
+    assert [kind("mis-rb-small").solve(get_problem("mis"), tiny(), Settings())[0].sweeps for kind in kinds] == [1000, 0]
 
 
 @pytest.mark.parametrize(("limit_s", "drawn"), [(1e-6, [1]), (100.0, [1, 32, 32, 32, 32])])
@@ -64,7 +68,7 @@ def test_chains_start_from_as_many_samples_as_there_is_time_for(monkeypatch, lim
 
     monkeypatch.setattr(AnnealedSamples, "_draw", draw)
     monkeypatch.setattr("diffuco.methods.model.anneal_parts", keep_the_start)
-    method.solve(get_problem("mis"), TINY, Settings(time_limit_s=limit_s))
+    method.solve(get_problem("mis"), tiny(), Settings(time_limit_s=limit_s))
     assert counts == drawn
     assert starts[0].shape[1] == 32
     assert len(torch.unique(starts[0], dim=1).T) == min(32, sum(drawn))
@@ -72,20 +76,20 @@ def test_chains_start_from_as_many_samples_as_there_is_time_for(monkeypatch, lim
 
 def test_a_model_with_a_time_limit_solves_small_graphs_and_is_named():
     method, problem, done = ModelMethod("mis-rb-small"), get_problem("mis"), []
-    graphs = [*TINY, Graph.from_edges([], num_nodes=0)]
-    found = method.solve(problem, graphs, Settings(seed=3, time_limit_s=0.5, on_solved=done.append))
+    graphs = [*tiny(), Graph.from_edges([], num_nodes=0)]
+    found = method.solve(problem, graphs, Settings(seed=3, time_limit_s=0.2, on_solved=done.append))
     assert sum(done) == len(graphs)
     assert all(solution.feasible and solution.found_by == "mis-rb-small" for solution in found)
     assert {solution.reason for solution in found} == {""}  # it was asked for
-    chosen = ModelMethod().solve(problem, TINY, Settings(time_limit_s=0.2))
+    chosen = ModelMethod().solve(problem, tiny(), Settings(time_limit_s=0.05))
     assert all(solution.reason.startswith("the closest of the") for solution in chosen)
-    optima = [reference.objective for reference in stored_references("mis", TINY)]
+    optima = [reference.objective for reference in stored_references("mis", tiny())]
     assert [solution.objective for solution in found] == [*optima, 0]
 
 
 def test_methods_that_ignore_time_run_once_and_others_once_per_budget():
     methods = ["greedy", get_method("cp-sat")]
-    runs = list(diffuco.compare(TINY, "mis", methods, [0.5, 1.0], device="cpu"))
+    runs = list(diffuco.compare(tiny(), "mis", methods, [0.5, 1.0], device="cpu"))
     assert [(run.method, run.budget_s) for run in runs] == [("greedy", None), ("cp-sat", 0.5), ("cp-sat", 1.0)]
     assert (runs[1].energies <= runs[0].energies).all()
     assert all(run.seconds > 0 and (run.objectives == -run.energies).all() for run in runs)
@@ -96,7 +100,7 @@ def test_methods_that_ignore_time_run_once_and_others_once_per_budget():
 )
 def test_what_is_compiled_at_first_is_compiled_before_the_clock_runs(monkeypatch, device, before):
     method, calls = get_method("cp-sat"), []
-    solutions = method.solve(get_problem("mis"), TINY, Settings(time_limit_s=1.0))
+    solutions = method.solve(get_problem("mis"), tiny(), Settings(time_limit_s=1.0))
 
     def solve(problem, graphs, settings):
         calls.append((len(graphs), settings.time_limit_s))
@@ -104,14 +108,14 @@ def test_what_is_compiled_at_first_is_compiled_before_the_clock_runs(monkeypatch
 
     monkeypatch.setattr(method, "solve", solve)
     monkeypatch.setattr("diffuco.evaluation.compare.pick_device", torch.device)
-    runs = list(diffuco.compare(TINY, get_problem("mis"), [method], [0.01, 0.001, 0.003], device=device))
+    runs = list(diffuco.compare(tiny(), get_problem("mis"), [method], [0.01, 0.001, 0.003], device=device))
     assert [run.budget_s for run in runs] == [0.001, 0.003, 0.01]
     assert calls == [*before, (4, 0.001), (4, 0.003), (4, 0.01)]
 
 
 def test_method_for_another_problem_is_refused():
     with pytest.raises(InputError, match="does not solve mis"):
-        list(diffuco.compare(TINY, "mis", ["greedy", "sdp"], [1.0]))
+        list(diffuco.compare(tiny(), "mis", ["greedy", "sdp"], [1.0]))
 
 
 def test_weights_that_cannot_work_are_refused_and_others_told():

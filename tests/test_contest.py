@@ -1,6 +1,7 @@
 """The contest of searches on one large graph: who goes on, what is kept, and what runs beside it."""
 
 import time
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -22,8 +23,16 @@ from diffuco.methods.model import AnnealedSamples, Pass, solver_with
 from diffuco.problems import get_problem
 
 MDS = get_problem("mds")
-GRAPH = ba_graph(60, 3, np.random.default_rng(0))
-BEST = Highs().solve_one(MDS, GRAPH, 0, Deadline.after(None))
+
+
+@cache  # not while tests are collected, which every process does
+def hubs():
+    return ba_graph(60, 3, np.random.default_rng(0))
+
+
+@cache
+def smallest():
+    return Highs().solve_one(MDS, hubs(), 0, Deadline.after(None))
 
 
 @pytest.fixture
@@ -34,7 +43,7 @@ def given(monkeypatch):
     def draw(self, problem, batch, count, step_factor, seeds):
         drawn.append(f"{self.found_by} {count} x{step_factor}")
         is_best = self.found_by == "mds-sparse-48"
-        states = torch.from_numpy(BEST.chosen * is_best).float()[:, None].repeat(1, count)
+        states = torch.from_numpy(smallest().chosen * is_best).float()[:, None].repeat(1, count)
         return states, {"sample": 0.0, "decode": 0.0}
 
     monkeypatch.setattr(AnnealedSamples, "_draw", draw)
@@ -51,8 +60,8 @@ def _few_chains(monkeypatch):
 def test_the_model_with_the_best_pass_draws_the_samples(given):
     for limit_s in (None, 0.5):
         given.clear()
-        solution = contest(MDS, GRAPH, Settings(time_limit_s=limit_s))
-        assert (solution.objective, solution.found_by) == (BEST.objective, "mds-sparse-48")
+        solution = contest(MDS, hubs(), Settings(time_limit_s=limit_s))
+        assert (solution.objective, solution.found_by) == (smallest().objective, "mds-sparse-48")
         assert solution.reason == "ahead of anneal on this graph"
         passes = {text for text in given if text.endswith(" 1 x1")}
         assert passes == {"mds-ba-large 1 x1", "mds-ba-small-48 1 x1", "mds-sparse-48 1 x1"}
@@ -72,7 +81,7 @@ def test_the_clock_starts_after_compiling(given, monkeypatch):
     monkeypatch.setattr(AnnealedSamples, "compile", slow)
     for _ in range(2):
         given.clear()
-        contest(MDS, GRAPH, Settings(time_limit_s=6.0), lambda: True)
+        contest(MDS, hubs(), Settings(time_limit_s=6.0), lambda: True)
         assert len([text for text in given if text.endswith(" 1 x1")]) == 3  # each model had its turn
         assert len(compiled) == len(set(compiled)) == 3
 
@@ -84,11 +93,11 @@ def test_chains_from_coin_flips_go_on_if_they_are_soon_ahead(given, monkeypatch,
     def anneal(problem, batch, states, schedule, *, seed, heat):
         starts.append((states, heat))
         is_best = torch.arange(32) == (20 if ahead else 10)
-        return torch.where(is_best, torch.from_numpy(BEST.chosen)[:, None], True).float()
+        return torch.where(is_best, torch.from_numpy(smallest().chosen)[:, None], True).float()
 
     monkeypatch.setattr("diffuco.methods.anneal.anneal", anneal)
     monkeypatch.setattr("diffuco.methods.contest.annealed_on", lambda problem, batch: "cuda")
-    solution = contest(MDS, GRAPH, Settings(time_limit_s=0.3))
+    solution = contest(MDS, hubs(), Settings(time_limit_s=0.3))
     finders = ("anneal", "mds-sparse-48")
     first, second = finders if ahead else finders[::-1]
     assert (solution.found_by, solution.reason) == (first, f"ahead of {second} on this graph")
@@ -108,11 +117,11 @@ def test_chains_of_a_large_graph_start_cold_to_hot(given, monkeypatch):
         return states
 
     monkeypatch.setattr("diffuco.methods.anneal.anneal", anneal)
-    contest(MDS, GRAPH, Settings())
+    contest(MDS, hubs(), Settings())
     monkeypatch.setattr("diffuco.methods.model.LARGE_NODES", 60)
-    contest(MDS, GRAPH, Settings())
+    contest(MDS, hubs(), Settings())
     (_, small, none), (states, schedule, heat) = calls
-    assert torch.equal(states, torch.from_numpy(BEST.chosen).float()[:, None].expand(-1, 32))
+    assert torch.equal(states, torch.from_numpy(smallest().chosen).float()[:, None].expand(-1, 32))
     assert none is None
     assert torch.equal(heat, heat.sort().values)
     assert (float(heat[0]), float(heat[-1])) == pytest.approx((0.7 * (0.08 / 0.7) ** (31 / 32), 0.7))
@@ -121,20 +130,20 @@ def test_chains_of_a_large_graph_start_cold_to_hot(given, monkeypatch):
 
 def test_without_memory_for_samples_it_anneals(monkeypatch):
     monkeypatch.setattr("diffuco.methods.contest.fits", lambda need, device: False)
-    solution = contest(MDS, GRAPH, Settings())
+    solution = contest(MDS, hubs(), Settings())
     assert (solution.found_by, solution.feasible) == ("anneal", True)
     assert solution.reason == "the memory is too small for samples of a model"
 
 
 def test_a_settled_contest_does_not_anneal(given, monkeypatch):
     monkeypatch.setattr("diffuco.methods.anneal.anneal", None)
-    assert contest(MDS, GRAPH, Settings(time_limit_s=1.0), lambda: True).objective == BEST.objective
+    assert contest(MDS, hubs(), Settings(time_limit_s=1.0), lambda: True).objective == smallest().objective
 
 
 @pytest.mark.usefixtures("_few_chains")
 def test_little_time_repeats_the_best_samples():
     model = AnnealedSamples(solver_with(MDS, "mds-sparse", "cpu"), "")
-    batch = unit_batch(MDS, [GRAPH, GRAPH])
+    batch = unit_batch(MDS, [hubs(), hubs()])
     few = model.draw(MDS, batch, Deadline.after(1e-6), np.random.default_rng(0))
     assert torch.equal(few, few[:, :1].expand(-1, 5))
     many = model.draw(MDS, batch, Deadline.after(600.0), np.random.default_rng(0))
@@ -145,7 +154,7 @@ def test_little_time_repeats_the_best_samples():
 
 def test_a_draw_has_no_more_samples_than_there_is_time_for(given):
     model = AnnealedSamples(solver_with(MDS, "mds-sparse-48", "cpu"), "")
-    batch = unit_batch(MDS, [GRAPH])
+    batch = unit_batch(MDS, [hubs()])
     for repeated_s, expected in ((1000.0, None), (290.0, 1), (100.0, 4), (1.0, 32)):
         given.clear()
         first = Pass(torch.zeros(batch.num_rows, 1), repeated_s)
@@ -166,13 +175,13 @@ def test_the_same_seed_finds_the_same_where_no_clock_decides(problem):
 @pytest.mark.usefixtures("_few_chains")
 def test_a_proof_beside_the_contest_counts(monkeypatch):
     def prove(problem, graph, seed, limit_s):
-        return BEST
+        return smallest()
 
     monkeypatch.setattr(automatic, "try_proof", prove)
     for limit_s in (None, 1.1):
-        solution = automatic.contested(MDS, GRAPH, Settings(time_limit_s=limit_s))
+        solution = automatic.contested(MDS, hubs(), Settings(time_limit_s=limit_s))
         assert (solution.optimal, solution.found_by) == (True, "highs")
-    unproven = automatic.contested(MDS, GRAPH, Settings(time_limit_s=0.1))  # no time for a proof
+    unproven = automatic.contested(MDS, hubs(), Settings(time_limit_s=0.1))  # no time for a proof
     assert (unproven.optimal, unproven.feasible) == (False, True)
 
 
@@ -181,12 +190,12 @@ def test_large_graphs_on_a_gpu_are_contested():
     gpu, cpu = (SimpleNamespace(device=torch.device(name)) for name in ("cuda", "cpu"))
     assert automatic.is_contested(MDS, large, gpu)
     assert not automatic.is_contested(MDS, large, cpu)
-    assert not automatic.is_contested(MDS, GRAPH, gpu)
+    assert not automatic.is_contested(MDS, hubs(), gpu)
     assert not automatic.is_contested(get_problem("max-clique"), large, gpu)
 
 
 def test_large_sparse_graphs_get_few_chains(monkeypatch):
-    batch = SparseBatch.from_graphs([GRAPH])
+    batch = SparseBatch.from_graphs([hubs()])
     monkeypatch.setattr(batch, "largest", 100_000)
     counts = {problem: num_chains(get_problem(problem), batch, Deadline.after(1.0)) for problem in ("mis", "mds")}
     assert set(counts.values()) == {torch.get_num_threads()}
@@ -194,17 +203,17 @@ def test_large_sparse_graphs_get_few_chains(monkeypatch):
     monkeypatch.setattr(type(batch), "device", torch.device("cuda"))
     assert num_chains(get_problem("mis"), batch, Deadline.after(1.0)) == 10
     assert num_chains(MDS, batch, Deadline.after(1.0)) == torch.get_num_threads()  # so few rows are left to the CPU
-    monkeypatch.setattr(ops, "COVER_ROWS", GRAPH.num_nodes)
+    monkeypatch.setattr(ops, "COVER_ROWS", hubs().num_nodes)
     assert num_chains(MDS, batch, Deadline.after(1.0)) == 10
     monkeypatch.setattr(batch, "largest", 10_000_000)
     assert num_chains(get_problem("mis"), batch, Deadline.after(1.0)) == 1
 
 
 def test_of_a_large_graph_only_the_best_states_are_decoded(monkeypatch):
-    monkeypatch.setattr("diffuco.methods.annealer.DECODED_ROWS", 2 * GRAPH.num_nodes)
-    batch = unit_batch(MDS, [GRAPH])
-    best = torch.from_numpy(BEST.chosen).float()
+    monkeypatch.setattr("diffuco.methods.annealer.DECODED_ROWS", 2 * hubs().num_nodes)
+    batch = unit_batch(MDS, [hubs()])
+    best = torch.from_numpy(smallest().chosen).float()
     states = torch.stack([torch.ones_like(best), best, torch.zeros_like(best)], dim=1)
-    (solution,) = decoded(MDS, [GRAPH], batch, states, Deadline.after(None), found_by="test", seed=0)
-    assert solution.states.shape == (GRAPH.num_nodes, 2)
-    assert solution.objective == BEST.objective
+    (solution,) = decoded(MDS, [hubs()], batch, states, Deadline.after(None), found_by="test", seed=0)
+    assert solution.states.shape == (hubs().num_nodes, 2)
+    assert solution.objective == smallest().objective

@@ -20,10 +20,15 @@ from test_decoding import with_node_weights
 from test_refinement import states_for
 
 MDS = get_problem("mds")
-LARGE = ba_graph(400, 4, np.random.default_rng(0))
-each_batch = pytest.mark.parametrize(
-    "graphs", [graphs_for(MDS), [LARGE], [with_node_weights(LARGE)]], ids=["small", "large", "weighted"]
-)
+each_batch = pytest.mark.parametrize("graphs", ["small", "large", "weighted"], indirect=True)
+
+
+@pytest.fixture
+def graphs(request):
+    if request.param == "small":
+        return graphs_for(MDS)
+    large = ba_graph(400, 4, np.random.default_rng(0))
+    return [with_node_weights(large) if request.param == "weighted" else large]
 
 
 def arguments_of(batch, num_sweeps=9, heat=1):

@@ -50,6 +50,7 @@ class Tabular(nn.Module):
         return self.table[step - 1, state].transpose(1, 2).reshape(x.shape)
 
 
+@cache
 def all_paths(num_nodes: int, num_steps: int) -> torch.Tensor:
     """Every (X_T, ..., X_0): [paths, T + 1, nodes]."""
     states = torch.from_numpy(oracle.all_states(num_nodes))
@@ -115,7 +116,7 @@ def make(graph, num_steps, noise_kind, problem_name="mis"):
 def test_expected_sum_of_costs_is_the_kl(graph, num_steps, noise_kind, temperature, problem_name):
     denoiser, problem, noise = make(graph, num_steps, noise_kind, problem_name)
     paths = all_paths(graph.num_nodes, num_steps)[:, None]
-    batch = SparseBatch.from_graphs([graph] * len(paths))
+    batch = copies(graph, len(paths))
     with torch.no_grad():
         log_q, costs = path_terms(denoiser, problem, noise, batch, as_samples(paths, num_steps), temperature)
         likelihood = log_q.sum(0).exp() / 2**graph.num_nodes

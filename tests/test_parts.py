@@ -2,6 +2,7 @@
 
 import json
 from contextlib import contextmanager
+from functools import cache
 
 import numpy as np
 import pytest
@@ -20,22 +21,27 @@ from diffuco.model.gnn import Gnn, GnnConfig
 from diffuco.problems import get_problem
 from processes import start_group
 
-GRAPHS = {
-    "plain": ba_graph(101, 4, np.random.default_rng(0)),
-    "weighted": Graph.from_edges(
-        [(0, 1), (0, 6), (1, 4), (2, 6), (3, 4)],
-        8,
-        edge_weights=[1.0, -2.0, 3.0, 0.5, 4.0],
-        node_weights=[3.0, 1.0, 2.0, 0.0, 5.0, 1.0, 2.0, 4.0],
-    ),
-    "no edges": Graph.from_edges(np.empty((0, 2), dtype=np.int64), 5),
-    "one node": Graph.from_edges(np.empty((0, 2), dtype=np.int64), 1),
-}
+NAMES = ("plain", "weighted", "no edges", "one node", "many")
+
+
+@cache
+def graphs():
+    return {
+        "plain": ba_graph(101, 4, np.random.default_rng(0)),
+        "weighted": Graph.from_edges(
+            [(0, 1), (0, 6), (1, 4), (2, 6), (3, 4)],
+            8,
+            edge_weights=[1.0, -2.0, 3.0, 0.5, 4.0],
+            node_weights=[3.0, 1.0, 2.0, 0.0, 5.0, 1.0, 2.0, 4.0],
+        ),
+        "no edges": Graph.from_edges(np.empty((0, 2), dtype=np.int64), 5),
+        "one node": Graph.from_edges(np.empty((0, 2), dtype=np.int64), 1),
+    }
 
 
 def batches(name):
     """The whole batch; `many` has graphs that begin and end within a part."""
-    return SparseBatch.from_graphs(list(GRAPHS.values()) if name == "many" else [GRAPHS[name]])
+    return SparseBatch.from_graphs(list(graphs().values()) if name == "many" else [graphs()[name]])
 
 
 def sums(batch, x):
@@ -60,7 +66,7 @@ def states(batch):
 def check_parts(folder):
     """Run by every process: the rows of its part against those of the whole batch, saved for the test to see."""
     with joined_group("cpu") as group:
-        for name in (*GRAPHS, "many"):
+        for name in NAMES:
             whole = batches(name)
             part, x = PartBatch(whole, group), states(whole)
             own, graphs = sums(part, x[part.rows])
@@ -77,7 +83,7 @@ def parts(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("name", [*GRAPHS, "many"])
+@pytest.mark.parametrize("name", NAMES)
 def test_parts_have_the_sums_of_the_whole(parts, name):
     whole = batches(name)
     x = states(whole)
@@ -89,7 +95,7 @@ def test_parts_have_the_sums_of_the_whole(parts, name):
         torch.testing.assert_close(energy, get_problem("max-cut").energy(whole, x))
 
 
-@pytest.mark.parametrize("name", [*GRAPHS, "many"])
+@pytest.mark.parametrize("name", NAMES)
 def test_one_part_is_the_whole(name):
     whole = batches(name)
     part, x = PartBatch(whole, Group(torch.device("cpu"))), states(whole)
@@ -121,7 +127,7 @@ def draw_in_parts(folder):
 
 
 def draw(solver):
-    batch = SparseBatch.from_graphs([GRAPHS["plain"]])
+    batch = SparseBatch.from_graphs([graphs()["plain"]])
     samples = solver.sampler.draw(batch, 3, 1, seed=5)
     return samples, solver.sampler.draw_again(batch, samples.states, seed=6)
 
@@ -136,7 +142,7 @@ def test_two_processes_draw_the_samples_of_one(tmp_path):
 
 
 def test_a_command_in_two_processes_answers_as_in_one(tmp_path, capsys):
-    write_graph(GRAPHS["plain"], tmp_path / "graph.txt")
+    write_graph(graphs()["plain"], tmp_path / "graph.txt")
     command = ["solve", "max-cut", str(tmp_path / "graph.txt"), "--model", "max-cut-sparse", "--samples", "2"]
     command += ["--refine", "none", "--device", "cpu", "--json", "--output", str(tmp_path / "solution.json")]
     printed = start_group(2, main, command, folder=tmp_path)
@@ -157,7 +163,7 @@ def test_a_command_in_two_processes_answers_as_in_one(tmp_path, capsys):
     ],
 )
 def test_what_does_not_go_in_parts_is_refused(options, message, tmp_path, monkeypatch, capsys):
-    write_graph(GRAPHS["plain"], tmp_path / "graph.txt")
+    write_graph(graphs()["plain"], tmp_path / "graph.txt")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setattr("diffuco.foundation.distributed.joined_group", pair)
