@@ -78,29 +78,29 @@ def is_node_set(problem) -> bool:
 
 
 @cache
-def node_weighted_graphs() -> list[Graph]:
+def node_weighted_graphs() -> tuple[Graph, ...]:
     rng = np.random.default_rng(1)
     edges = [(0, 1), (0, 4), (1, 2), (2, 3), (3, 4), (2, 6), (5, 6)]
     some = [7.0, 0.0, 2.5, 0.0, 0.0, 2.5, 1.0, 3.0]  # the last node is isolated
-    return [
+    return (
         Graph.from_edges(edges, 8, node_weights=some, name="some weigh nothing"),
         Graph.from_edges(edges, 7, node_weights=np.zeros(7), name="all weigh nothing"),
         Graph.from_edges(edges, 8, node_weights=1e-12 * rng.random(8), edge_weights=rng.normal(size=7), name="light"),
         Graph.from_edges(edges, 8, node_weights=1e12 * rng.exponential(size=8) ** 4, name="heavy"),
-    ]
+    )
 
 
 @cache
-def unweighted_graphs() -> list[Graph]:
+def unweighted_graphs() -> tuple[Graph, ...]:
     complete = list(itertools.combinations(range(5), 2))
-    return [
+    return (
         Graph.from_edges([], num_nodes=0, name="empty"),
         Graph.from_edges([], num_nodes=1, name="one node"),
         Graph.from_edges([], num_nodes=4, name="isolated nodes"),
         Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 4)], num_nodes=6, name="path and an isolated node"),
         Graph.from_edges([(0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5)], name="two triangles"),
         Graph.from_edges(complete, name="complete"),
-    ]
+    )
 
 
 @cache

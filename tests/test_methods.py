@@ -51,7 +51,7 @@ def tiny_graphs(problem: str) -> list[Graph]:
     Edge weights of both signs; node weights too, but none below 0 where nodes are counted.
     """
     rng = np.random.default_rng(3)
-    graphs = oracle.unweighted_graphs()
+    graphs = list(oracle.unweighted_graphs())
     for num_nodes in (7, 9, 12):
         pairs = [pair for pair in itertools.combinations(range(num_nodes), 2) if rng.random() < 0.4]
         edge_weights, node_weights = rng.integers(-9, 10, len(pairs)) / 4, rng.integers(-9, 10, num_nodes) / 4
