@@ -9,10 +9,12 @@ import statistics
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from diffuco import pretrained
 from diffuco.foundation.wording import counted
 from diffuco.graphs.datasets import get_dataset
-from diffuco.pretrained.cards import Card, measured, sparkline, trained_on, when_to_choose
+from diffuco.pretrained.cards import Card, measured, trained_on, when_to_choose
 from diffuco.problems import get_problem
 from experiments.paper import rendering
 from experiments.paper.benchmarks import TABLE_1, TABLE_3
@@ -203,6 +205,18 @@ def _validation(card: Card) -> str:
         f"mean energy {card['validation']['energy']:.4g}; `{sparkline(list(energies))}` from {energies[0]:.4g} at step "
         f"{steps[0]:,} to {energies[-1]:.4g} at step {steps[-1]:,}"
     )
+
+
+def sparkline(values: list[float], width: int = 40) -> str:
+    """Numbers as a line of at most `width` blocks.
+
+    >>> sparkline([4.0, 2.0, 1.0, 0.0])
+    '█▅▃▁'
+    """
+    blocks = "▁▂▃▄▅▆▇█"
+    chosen = np.array(values)[np.unique(np.linspace(0, len(values) - 1, width).round().astype(int))]
+    span = max(float(np.ptp(chosen)), 1e-12)
+    return "".join(blocks[round((len(blocks) - 1) * float(value - chosen.min()) / span)] for value in chosen)
 
 
 def _measured(card: Card) -> str:

@@ -1,6 +1,7 @@
 """Annealing of large graphs part by part: where it is done, and that it gains."""
 
 from functools import partial
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,7 +12,7 @@ from diffuco.graphs.batch import SparseBatch
 from diffuco.graphs.families import geometric_graph
 from diffuco.graphs.generate import er_graph
 from diffuco.graphs.graph import Graph
-from diffuco.inference.refinement import Schedule
+from diffuco.inference.refinement import Schedule, cooling
 from diffuco.inference.rounds import best_parts, has_parts
 from diffuco.methods import anneal as annealing
 from diffuco.methods import annealer, base
@@ -37,19 +38,19 @@ def annealed(problem, graph, limit_s, monkeypatch):
     """
     clock = stopped_clock(monkeypatch)
     batch, generator = SparseBatch.from_graphs([graph]), torch.Generator().manual_seed(0)
-    energies, plain = [], annealing._round
+    energies, plain = [], annealing.anneal
 
-    def spy(problem, batch, start, schedule, *rest):
-        states = plain(problem, batch, start, schedule, *rest)
+    def spy(problem, batch, start, schedule, **rest):
+        states = plain(problem, batch, start, schedule, **rest)
         clock.now += SWEEP_S * schedule.num_sweeps
         if schedule.num_sweeps == annealing.PART_SWEEPS and schedule.temperature < problem.annealing.temperature:
             energies.append(float(problem.energy(batch, states).min()))
         return states
 
-    monkeypatch.setattr(annealing, "_round", spy)
+    monkeypatch.setattr(annealing, "anneal", spy)
     start = partial(annealing.flip_coins, batch, 2, generator)
-    temperature = problem.annealing.temperature
-    states = annealing.anneal_parts(Deadline.after(limit_s), problem, batch, start, temperature, generator)
+    chains = annealing.Chains(problem, batch, start, problem.annealing.temperature, generator, are_random=True)
+    states = annealing.anneal_parts(chains, Deadline.after(limit_s))
     return float(problem.energy(batch, states)[0, 0]), float(problem.energy(batch, states).min()), energies
 
 
@@ -96,8 +97,37 @@ def test_the_first_trial_of_a_huge_graph_is_short(monkeypatch, num_nodes, sweeps
     lengths = []
     monkeypatch.setattr(annealing, "best_of_rounds", lambda *given: lengths.append(given[4]))
     batch = SimpleNamespace(largest=num_nodes)
-    annealing.anneal_until(Deadline.after(1.0), get_problem("mis"), batch, lambda: None, 1.0, torch.Generator())
+    chains = annealing.Chains(get_problem("mis"), batch, lambda: None, 1.0, torch.Generator())
+    annealing.anneal_until(chains, Deadline.after(1.0))
     assert lengths == [sweeps]
+
+
+@pytest.mark.parametrize(("slower", "sweeps", "seconds"), [(1.0, 1000, 1.0), (2.5, 320, 1.0)])
+def test_a_long_round_looks_at_the_clock_and_cools_to_the_end(monkeypatch, slower, sweeps, seconds):
+    """Sweeps take twice the mean time at first and none at last; expected are 1,000 sweeps in a second."""
+    clock, schedules = stopped_clock(monkeypatch), []
+
+    def anneal(problem, batch, states, schedule, **rest):
+        schedules.append(schedule)
+        clock.now += slower * SWEEP_S * schedule.num_sweeps * sum(schedule.span)
+        return states
+
+    monkeypatch.setattr(annealing, "anneal", anneal)
+    batch = SparseBatch.from_graphs([Graph.from_edges([(0, 1)])])
+    chains = annealing.Chains(get_problem("mis"), batch, lambda: torch.zeros(2, 3), 0.2, torch.Generator())
+    annealing.anneal_in_pieces(chains, 1000, 1.0, 16)
+    spans = [schedule.span for schedule in schedules]
+    assert spans[0][0] == 1.0
+    assert spans[-1][1] == pytest.approx(0.0)
+    assert all(one[1] == other[0] for one, other in pairwise(spans))
+    assert sum(schedule.num_sweeps for schedule in schedules) == pytest.approx(sweeps, rel=0.1)
+    assert clock.now == pytest.approx(seconds, rel=0.1)
+
+
+def test_pieces_of_a_cooling_are_the_whole():
+    whole = cooling(100, 0.3)
+    pieces = [cooling(25, 0.3, (left, left - 0.25)) for left in (1.0, 0.75, 0.5, 0.25)]
+    torch.testing.assert_close(torch.cat(pieces), whole)
 
 
 @pytest.mark.parametrize("energy_s", [0.0, 0.1])
@@ -110,7 +140,7 @@ def test_rounds_end_early_where_decoding_will_take_long(monkeypatch, energy_s):
         clock.now += energy_s
         return found.sum(0, keepdim=True)
 
-    def run(length):
+    def run(length, expected_s):
         lengths.append(length)
         clock.now += SWEEP_S * length
         return states

@@ -25,7 +25,7 @@ from diffuco.methods.cp_sat import CpSat
 from diffuco.methods.enumeration import MAX_NODES
 from diffuco.methods.exact import ExactResult
 from diffuco.methods.highs import Highs
-from diffuco.pretrained import choose_model, choose_models
+from diffuco.pretrained.choice import choose_model, choose_models
 from diffuco.problems import all_problems, get_problem, without_ignored_weights
 
 PROBLEMS = [problem.name for problem in all_problems()]

@@ -79,6 +79,22 @@ def test_gradient_of_neighbor_sum_agrees(graphs, seed):
     assert_close(one, other)
 
 
+@pytest.mark.parametrize("kind", [SparseBatch, DenseBatch])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_neighbor_product_and_its_gradient_are_exact_at_zeros_too(kind, dtype):
+    for graph in oracle.unweighted_graphs()[1:]:
+        n, batch = graph.num_nodes, kind.from_graphs([graph])
+        states = torch.from_numpy(oracle.all_states(n).T)
+        values = torch.cat([states, torch.rand(n, 3, generator=oracle.seeded(0))], dim=1).to(dtype).requires_grad_()
+        neighbors = [graph.edges[(graph.edges == node).any(1)].sum(1) - node for node in range(n)]
+        expected = torch.stack([values[others].prod(0) for others in neighbors])
+        found = batch.neighbor_product(values)
+        upstream = torch.rand(found.shape, generator=oracle.seeded(1), dtype=dtype)
+        slopes = (torch.autograd.grad((each * upstream).sum(), values)[0] for each in (found, expected))
+        assert_close(found, expected, atol=1e-6, rtol=1e-5)
+        assert_close(*slopes, atol=1e-6, rtol=1e-5)
+
+
 @settings(max_examples=30, deadline=None)
 @given(graph_lists(), st.booleans(), st.integers(0, 99))
 def test_sums_in_float64_equal_the_reference(graphs, weighted, seed):

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import tomllib
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import get_args
@@ -333,8 +334,24 @@ def test_doctor_names_versions_devices_and_implementations(run):
 
 
 def test_doctor_says_how_to_get_what_is_missing(run, monkeypatch):
-    monkeypatch.setattr("diffuco.cli.doctor.OPTIONAL", {"no-such-package": "plot"})
+    version = metadata.version
+
+    def without_matplotlib(name):
+        if name == "matplotlib":
+            raise metadata.PackageNotFoundError(name)
+        return version(name)
+
+    monkeypatch.setattr(metadata, "version", without_matplotlib)
     assert "missing; pip install 'matplotlib>=3.8'" in run("doctor").out
+
+
+def test_doctor_lists_all_packages_that_users_may_install(run):
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    optional = [text for name, texts in extras.items() if name not in ("docs", "dev") for text in texts]
+    report = json.loads(run("doctor", "--json").out)
+    for listed, wanted in (("packages", project["dependencies"]), ("optional", optional)):
+        assert list(report[listed]) == [re.match(r"[\w-]+", text)[0] for text in wanted]
 
 
 TINY = ("--set", "anneal_epochs=1", "--set", "num_train_graphs=32", "--set", "num_validation_graphs=4")
@@ -360,7 +377,7 @@ def test_train_resume_and_solve_with_the_result(run, tmp_path, house, monkeypatc
 
 
 def test_evaluate_against_exact_optima(run, models, tmp_path):
-    options = ("--dataset", "rb-tiny", "--count", 3, "--reference", "cp-sat", "--samples", 2)
+    options = ("--dataset", "rb-tiny", "--count", 3, "--reference", "best-known", "--samples", 2)
     outcome = run("evaluate", "--model", models["mis"], *options, "--output", tmp_path / "record.json", "--json")
     assert outcome.code == 0, outcome.err
     record = json.loads(outcome.out)

@@ -258,6 +258,8 @@ def test_missing_solution_file(run, tmp_path, house):
         (["evaluate", "--model", "none", "--dataset", "rb-tiny"], "none"),
         (["evaluate", "--dataset", "rb-tiny"], "--model"),
         (["evaluate", "--model", "MODEL", "--dataset", "rb-tiny", "--output", "/proc/none/r.json"], "/proc/none"),
+        (["evaluate", "--model", "MODEL", "--dataset", "rb-tiny", "--output", "."], ".: this is a folder; give a file"),
+        (["compare", "--problem", "mis", "--dataset", "rb-tiny", "--output", "."], ".: this is a folder; give a file"),
     ],
 )
 def test_bad_generate_train_evaluate(run, models, tmp_path, arguments, hint):

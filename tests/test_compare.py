@@ -62,9 +62,9 @@ def test_chains_start_from_as_many_samples_as_there_is_time_for(monkeypatch, lim
         states = torch.rand(batch.num_rows, count, generator=torch.Generator().manual_seed(len(counts))).round()
         return states, {"sample": 0.0, "decode": 0.0}
 
-    def keep_the_start(deadline, problem, batch, start, *rest):
-        starts.append(start())
-        return start()
+    def keep_the_start(chains, deadline):
+        starts.append(chains.start())
+        return chains.start()
 
     monkeypatch.setattr(AnnealedSamples, "_draw", draw)
     monkeypatch.setattr("diffuco.methods.model.anneal_parts", keep_the_start)

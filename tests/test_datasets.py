@@ -93,7 +93,7 @@ def test_rb_200_test_set_has_100_graphs_for_each_of_ten_tightnesses():
 @pytest.mark.parametrize("workers", [None, 1, 3])
 def test_a_graph_depends_on_its_index_alone(name, workers):
     dataset = get_dataset(name)
-    graphs = dataset.graphs("test", 40, workers=workers)
+    graphs = list(dataset.generate("test", 40, workers=workers))
     assert [graph.name for graph in graphs] == [f"{name}/test/{index}" for index in range(40)]
     for index in (0, 5, 33, 39):
         assert dataset.graph("test", index).digest == graphs[index].digest

@@ -280,6 +280,79 @@ def test_a_method_of_ones_own_is_found_by_its_name(monkeypatch, run, house):
     assert diffuco.solve(house, "mds", method=Everything()).nodes == [1, 2, 3, 4, 5]
 
 
+def test_a_method_of_ones_own_without_a_search_is_told_so():
+    class Nothing(GraphByGraph):
+        name = "nothing"
+        summary = "nothing"
+
+    with pytest.raises(NotImplementedError, match="Nothing has no `search`; write one"):
+        diffuco.solve([(0, 1)], "mis", method=Nothing())
+
+
+@pytest.mark.parametrize(
+    ("found", "complaint"),
+    [
+        (np.full(5, 0.3), "nodes are chosen by True and False or 1 and 0, not by 0.3"),
+        (np.full((5, 2), np.nan), "not by nan"),
+        (np.ones(4, dtype=np.bool_), r"states of shape \(4.*\); give one entry for each of 5 nodes"),
+        (np.ones((2, 5)), r"states of shape \(2, 5"),
+        (np.ones((5, 1, 1)), r"states of shape \(5, 1, 1"),
+        (np.ones((5, 0)), r"states of shape \(5, 0"),
+    ],
+)
+def test_states_that_are_none_are_refused_in_one_line(house, found, complaint):
+    class Odd(GraphByGraph):
+        name = "odd"
+
+        def search(self, problem, graph, seed, deadline):
+            return found
+
+    with pytest.raises(InputError, match=complaint):
+        diffuco.solve(house, "mis", method=Odd())
+    with pytest.raises(InputError, match=complaint):
+        diffuco.Solution.of(get_problem("mis"), diffuco.read_graph(house), found, found_by="odd")
+
+
+def test_states_may_be_numbers(house):
+    class Whole(GraphByGraph):
+        name = "whole"
+
+        def search(self, problem, graph, seed, deadline):
+            return [[1, 0], [1, 0], [1, 1], [1, 0], [1, 0]]
+
+    solution = diffuco.solve(house, "mis", method=Whole())
+    assert (solution.objective, solution.feasible, solution.nodes) == (1, True, [3])
+
+
+@pytest.mark.parametrize("problem", all_problems(), ids=str)
+def test_a_solution_of_chosen_nodes_has_their_energy(problem):
+    for graph in tiny_graphs(problem.name):
+        state = np.random.default_rng(0).integers(0, 2, graph.num_nodes)
+        solution = diffuco.Solution.of(problem, graph, state, found_by="me", seed=3, seconds=0.5)
+        verdict = problem.check(graph, state.astype(np.bool_))
+        assert (solution.objective, solution.violations) == verdict
+        assert solution.objectives == [verdict.objective]
+        assert solution.energies == [pytest.approx(oracle.energy(problem, graph, state))]
+        assert (solution.states[:, 0].tolist(), solution.found_by, solution.seed) == (state.tolist(), "me", 3)
+        assert solution.to_dict()["seconds"]["sample"] == 0.5
+
+
+def test_a_method_without_a_name_or_a_summary_is_not_registered(run):
+    class Unsaid(GraphByGraph):
+        name = "unsaid"
+
+    class Unnamed(GraphByGraph):
+        summary = "nothing"
+
+    with pytest.raises(InputError, match="method class Unsaid has no summary; give it one line of text"):
+        register_method(Unsaid())
+    with pytest.raises(InputError, match="method class Unnamed has no name; give it one"):
+        register_method(Unnamed())
+    with pytest.raises(InputError, match=r"give an object, such as Unsaid\(\)"):
+        register_method(Unsaid)
+    assert run("methods").code == 0
+
+
 def test_solve_writes_a_solution_that_check_accepts(run, tmp_path, house):
     path = tmp_path / "out.sol"
     outcome = run("solve", "mis", house, "--method", "greedy", "--output", path)

@@ -34,11 +34,6 @@ def test_approximation_ratio_takes_the_best_sample():
     assert metrics.best_approximation_ratio([[12.0, 11.0]], [10.0]) == pytest.approx([1.1])
 
 
-def test_best_of_the_first_k_samples():
-    energies = [[3.0, 1.0, 2.0]]
-    assert [metrics.best_of(energies, k).item() for k in (1, 2, 3)] == [3.0, 1.0, 1.0]
-
-
 def test_mean_with_error():
     summary = metrics.mean_with_error([1.0, 2.0, 3.0])
     assert summary.mean == 2.0

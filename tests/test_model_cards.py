@@ -13,7 +13,8 @@ from diffuco.graphs.generate import ba_graph, er_graph
 from diffuco.graphs.graph import Graph
 from diffuco.methods import check_method, get_method
 from diffuco.model import load_checkpoint, read_card
-from diffuco.pretrained.cards import measured, sparkline, trained_on, when_to_choose
+from diffuco.pretrained.cards import measured, trained_on, when_to_choose
+from diffuco.pretrained.choice import choose_model, default_model, full_models
 from diffuco.problems import get_problem
 from diffuco.training.loop import train
 from experiments import model_cards, ship_model
@@ -235,8 +236,8 @@ def test_cuts_without_reference_are_told_as_a_share_of_the_edges():
 
 
 def test_sparkline_is_as_short_as_asked():
-    assert len(sparkline([float(value) for value in range(500)], 30)) == 30
-    assert sparkline([1.0]) == "▁"
+    assert len(model_cards.sparkline([float(value) for value in range(500)], 30)) == 30
+    assert model_cards.sparkline([1.0]) == "▁"
 
 
 def card_of(name: str, nodes: list[float], density: list[float], num_steps: int = 4) -> dict:
@@ -275,8 +276,8 @@ def test_cards_tell_baselines_and_the_next_faster_model(monkeypatch):
         "one-annealed": ("egn-anneal", None),
         "unknown": (None, None),
     }
-    assert pretrained.choose_model("max-cut", baseline="egn").name == "one"
-    assert pretrained.choose_model("max-cut", baseline="egn-anneal").name == "one-annealed"
+    assert choose_model("max-cut", baseline="egn").name == "one"
+    assert choose_model("max-cut", baseline="egn-anneal").name == "one-annealed"
 
 
 def test_the_model_of_the_most_similar_graphs_is_chosen(monkeypatch):
@@ -289,30 +290,37 @@ def test_the_model_of_the_most_similar_graphs_is_chosen(monkeypatch):
     ]
     ship(monkeypatch, cards)
     rng = np.random.default_rng(0)
-    assert pretrained.choose_model("max-cut", [ba_graph(260, 4, rng)]).name == "small"
-    assert pretrained.choose_model("max-cut", [ba_graph(5000, 4, rng)]).name == "large"
-    assert pretrained.choose_model("max-cut", [er_graph(800, 0.06, rng)]).name == "random"
-    assert pretrained.choose_model("max-cut").name == pretrained.default_model("max-cut") == "small"
-    assert "260 nodes" in pretrained.choose_model("max-cut", [ba_graph(260, 4, rng)]).reason
-    assert pretrained.choose_model("max-cut", [Graph.from_edges([], 3)]).name == "small"
+    assert choose_model("max-cut", [ba_graph(260, 4, rng)]).name == "small"
+    assert choose_model("max-cut", [ba_graph(5000, 4, rng)]).name == "large"
+    assert choose_model("max-cut", [er_graph(800, 0.06, rng)]).name == "random"
+    assert choose_model("max-cut").name == default_model("max-cut") == "small"
+    assert "260 nodes" in choose_model("max-cut", [ba_graph(260, 4, rng)]).reason
+    assert choose_model("max-cut", [Graph.from_edges([], 3)]).name == "small"
     with pytest.raises(InputError, match="no shipped model solves 'mis'"):
-        pretrained.choose_model("mis")
+        choose_model("mis")
 
 
 def test_a_model_for_weights_is_chosen_for_weights_only():
     plain = ba_graph(150, 2, np.random.default_rng(0))
     weighted = Graph.from_edges(plain.edges, 150, edge_weights=np.arange(plain.num_edges) - 100.0)
-    assert pretrained.choose_model("max-cut", [plain]).name == "max-cut-sparse"
-    assert pretrained.choose_model("max-cut", [weighted]).name == "max-cut-sparse-weighted"
-    assert pretrained.choose_model("max-cut", [plain, weighted]).name == "max-cut-sparse-weighted"
-    assert pretrained.full_models("max-cut", plain) == ["max-cut-sparse-48", "max-cut-ba-small-48"]
-    assert pretrained.full_models("max-cut", weighted) == ["max-cut-sparse-weighted-24"]
+    assert choose_model("max-cut", [plain]).name == "max-cut-sparse"
+    assert choose_model("max-cut", [weighted]).name == "max-cut-sparse-weighted"
+    assert choose_model("max-cut", [plain, weighted]).name == "max-cut-sparse-weighted"
+    assert full_models("max-cut", plain) == ["max-cut-sparse-48", "max-cut-ba-small-48"]
+    assert full_models("max-cut", weighted) == ["max-cut-sparse-weighted-24"]
 
 
 def test_models_of_a_large_graph_are_tried_in_order_of_promise():
     hubs, none = ba_graph(3000, 4, np.random.default_rng(0)), er_graph(3000, 8 / 3000, np.random.default_rng(0))
-    assert pretrained.full_models("max-cut", hubs)[0] == "max-cut-ba-small-48"
-    assert pretrained.full_models("max-cut", none)[0] == "max-cut-sparse-48"
+    assert full_models("max-cut", hubs)[0] == "max-cut-ba-small-48"
+    assert full_models("max-cut", none)[0] == "max-cut-sparse-48"
     for graph in (hubs, none):
-        assert pretrained.full_models("mds", graph)[0] == "mds-sparse-48"  # where a model that fails would cost most
-        assert pretrained.full_models("mis", graph)[0] == "mis-sparse-48"  # the others have seen denser graphs only
+        assert full_models("mds", graph)[0] == "mds-sparse-48"  # where a model that fails would cost most
+        assert full_models("mis", graph)[0] == "mis-sparse-48"  # the others have seen denser graphs only
+
+
+def test_a_large_graph_is_not_given_to_a_model_whose_graphs_are_unknown(monkeypatch):
+    known, unknown = (card_of(name, [200, 250, 300], [0.02, 0.03, 0.04]) for name in ("known", "unknown"))
+    del unknown["graphs"]
+    ship(monkeypatch, [unknown, known])
+    assert full_models("max-cut", ba_graph(3000, 3, np.random.default_rng(0))) == ["known"]

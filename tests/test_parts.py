@@ -49,6 +49,7 @@ def sums(batch, x):
     nodes = [
         batch.degrees[:, None],
         batch.neighbor_sum(x),
+        batch.neighbor_product(x),
         batch.neighbor_sum(x[..., None].expand(-1, -1, 3), weighted=True)[..., 1],
         batch.spread(batch.graph_sum(x)),
         batch.squared_weight_sum()[:, None],

@@ -202,13 +202,6 @@ def test_weights_that_are_ignored_are_told_once():
         assert [(w.category, w.filename) for w in caught] == [(GraphWarning, __file__)]
 
 
-def test_the_old_name_of_what_found_a_solution_still_works():
-    solution = diffuco.solve(CYCLE, "mis", method="greedy")
-    with pytest.warns(DeprecationWarning, match="Solution.model is now Solution.found_by"):
-        assert solution.model == "greedy"
-    assert "model" not in solution.to_dict()
-
-
 @dataclass(frozen=True)
 class Balance(Problem):
     """Split the nodes so that both sides hold as many: no form, no check, no model, only an energy."""

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from diffuco.evaluation import reference_solvers
 from diffuco.evaluation.reference_solvers import NUM_CUT_RUNS, solve_reference
 from diffuco.evaluation.reference_store import Reference
 from diffuco.evaluation.references import find_references
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.generate import ba_graph
 from diffuco.graphs.graph import Graph
@@ -124,6 +126,22 @@ def test_kamis_searches_for_independent_sets_where_it_is_installed(monkeypatch, 
     assert solve_reference("mis", graph, 0.2)[:4] == (5.0, 9.0, False, "kamis")
     monkeypatch.setattr(type(get_method("kamis")), "missing", lambda _: "KaMIS")
     assert solve_reference("mis", graph, 0.2).solver == "cp-sat"
+
+
+@pytest.mark.parametrize("problem", ["mis", "max-clique", "mds", "max-cut", "qubo"])
+def test_weights_with_too_many_digits_for_a_proof_are_annealed(monkeypatch, problem):
+    monkeypatch.setattr(reference_solvers, "HEURISTICS", ("anneal",))
+    graph = replace(random_graph(10, 0), node_weights=np.random.default_rng(0).uniform(1, 1000, 10))
+    known = solve_reference(problem, graph, 0.2)
+    optimum = Enumeration().prove(get_problem(problem), graph, time_limit_s=60.0).objective
+    assert (known.objective, known.proven, known.solver) == (pytest.approx(optimum, rel=1e-4), False, "anneal")
+
+
+def test_a_reference_needs_its_exact_solver(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
+    monkeypatch.setattr("diffuco.methods.cp_sat.find_spec", lambda _: None)
+    with pytest.raises(InputError, match="exact solutions need OR-Tools"):
+        solve_reference("mis", random_graph(10, 0), 0.2)
 
 
 def test_quadratic_problems_that_cannot_be_proven_are_annealed():

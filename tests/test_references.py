@@ -94,6 +94,12 @@ def test_damaged_files_are_one_line(tmp_path, graphs, run, content, complaint):
     assert damaged.read_bytes() == content
 
 
+def test_the_mean_of_one_graph_has_no_error(run):
+    shown = run("reference", "rb-tiny", "mis", "--count", 1).out
+    assert "mean objective" in shown
+    assert "nan" not in shown
+
+
 def test_unwritable_folders(run, tmp_path):
     outcome = run("reference", "rb-tiny", "max-clique", "--count", 1, "--store", "/proc/none")
     assert (outcome.code, len(outcome.errors)) == (2, 1)
@@ -218,12 +224,11 @@ def test_references_are_the_optima(graphs):
 # Evaluation
 
 
-@pytest.mark.parametrize("name", ["best-known", "cp-sat"])
-def test_evaluation_says_where_references_come_from_and_when_training_pays_off(run, tmp_path, graphs, name):
+def test_evaluation_says_where_references_come_from_and_when_training_pays_off(run, tmp_path, graphs):
     known = [PROVEN._replace(objective=9.0, bound=9.0, solver="a"), PROVEN._replace(solver="b", seconds=1e6)]
     rows = [Row(place, key_of(graphs[place].digest), reference) for place, reference in enumerate(known)]
     write_rows(tmp_path / "shipped" / "rb-tiny-mis.csv", rows)
-    options = ("--dataset", "rb-tiny", "--count", 2, "--samples", 1, "--reference", name)
+    options = ("--dataset", "rb-tiny", "--count", 2, "--samples", 1, "--reference", "best-known")
     outcome = run("evaluate", "--model", "mis-rb-small", *options, "--json")
     reference = json.loads(outcome.out)["reference"]
     assert (reference["solver"], reference["proven"], reference["mean"]) == ("a, b", 2, 8.0)

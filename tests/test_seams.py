@@ -30,7 +30,8 @@ from diffuco.model import (
     save_checkpoint,
 )
 from diffuco.model.engine.acceleration import pick_engine
-from diffuco.pretrained import choose_model, load_model, save_model
+from diffuco.pretrained import load_model, save_model
+from diffuco.pretrained.choice import choose_model
 from diffuco.problems import MaximumIndependentSet, Problem
 from diffuco.training.config import TrainConfig, with_settings
 from diffuco.training.fitting import fit_recipe

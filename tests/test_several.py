@@ -57,6 +57,15 @@ def test_without_a_feasible_state_annealing_finds_some(models):
     assert [answer.feasible for answer in answers] == [True, True]
 
 
+@pytest.mark.parametrize(("problem", "method"), [("mis", "greedy"), ("max-cut", "anneal")])
+def test_states_energies_and_objectives_belong_together(problem, method):
+    graph = er_graph(30, 0.2, np.random.default_rng(0))
+    for answer in diffuco.solve(graph, problem, method=method, solutions=8, device="cpu"):
+        checked = [answer.problem.check(graph, state).objective for state in answer.states.T]
+        assert answer.objectives == pytest.approx(checked)
+        assert answer.energies == pytest.approx([answer.problem.sign * value for value in checked])
+
+
 def test_command_shows_all_of_them(run, house, tmp_path):
     outcome = run("solve", "mis", house, "--solutions", 3)
     assert outcome.code == 0

@@ -23,7 +23,7 @@ from diffuco.graphs.graph import Graph
 from diffuco.inference.answers import best_solutions
 from diffuco.inference.solver import Solver
 from diffuco.model import Checkpoint, Gnn, GnnConfig
-from diffuco.pretrained import Choice, full_models
+from diffuco.pretrained.choice import Choice, full_models
 from diffuco.problems import all_problems, get_problem, without_ignored_weights
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"

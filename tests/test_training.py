@@ -32,6 +32,7 @@ from diffuco.training.objectives.joint_bound import forward_log_likelihood
 from diffuco.training.pace import SHARE_OF_TIME, Pace, measured_pace
 from diffuco.training.parts import choose_parts
 from diffuco.training.recipes import RECIPES, get_recipe
+from diffuco.training.resume import _digest
 from diffuco.training.step import TrainStep, step_seed
 from processes import start
 
@@ -215,7 +216,9 @@ def test_a_run_from_before_a_field_existed_is_continued_with_its_default(tmp_pat
     tensors, metadata = read_safetensors(tmp_path / "resume.safetensors")
     header = json.loads(metadata["diffuco-resume"])
     del header["config"]["end_temperature"]
-    write_safetensors(tmp_path / "resume.safetensors", tensors, {"diffuco-resume": json.dumps(header)})
+    text = json.dumps(header)
+    digest = _digest(tensors, text)
+    write_safetensors(tmp_path / "resume.safetensors", tensors, {"diffuco-resume": text, "digest": digest})
     with pytest.raises(InputError, match="end_temperature"):
         train(replace(SHORT, end_temperature=0.1), tmp_path, resume=True, progress=False)
     assert train(SHORT, tmp_path, resume=True, progress=False)["finished"]

@@ -17,7 +17,7 @@ from diffuco.inference.solver import Solver
 from diffuco.methods import auto as automatic
 from diffuco.ops import torch_anneal
 from diffuco.ops.adjacency import DenseAdjacency
-from diffuco.pretrained import choose_model
+from diffuco.pretrained.choice import choose_model
 from diffuco.problems import MinimumDominatingSet, get_problem
 from kernels import DEVICE, MARKS, compile_in_a_process, importing_kernels
 from test_decoding import every_problem, random_graph, small_graphs

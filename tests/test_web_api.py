@@ -320,9 +320,14 @@ def test_node_weights_are_weighed(client):
         ({"problem": "mis", "graph": {"kind": "edges", "edges": [[0, 10**9]]}}, 422, "1000000001 nodes;"),
         ({"problem": "mis", "graph": {"kind": "text", "text": "a b c d e"}}, 422, "graph.txt"),
         (
-            {"problem": "qubo", "graph": {"kind": "edges", "edges": [[0, 1]], "edge_weights": [1e16]}},
+            {"problem": "qubo", "graph": {"kind": "edges", "edges": [[0, 1]], "edge_weights": [1e101]}},
             422,
-            "weight is 1e+16",
+            "weight is 1e+101",
+        ),
+        (
+            {"problem": "mis", "graph": {"kind": "edges", "edges": [[0, 1]], "node_weights": [1, 1e31]}},
+            422,
+            "node 1 weighs 1e+31; mis takes node weights from 0 to 1e+30",
         ),
         (
             {"problem": "mis", "graph": {"kind": "text", "text": "p edge 40000000 0\n", "name": "a.clq"}},
@@ -338,6 +343,22 @@ def test_bad_requests_are_refused_in_one_line(client, body, status, reason):
     assert response.status_code == status
     assert reason in response.json()["error"]
     assert "\n" not in response.json()["error"]
+
+
+@pytest.mark.parametrize("method", ["auto", "anneal", "diffuco", "bifurcation", "cp-sat"])
+@pytest.mark.parametrize(
+    ("problem", "weights", "chosen"),
+    [
+        ("max-cut", {"edge_weights": [1e100, -1e100]}, [[0], [1, 2]]),
+        ("qubo", {"edge_weights": [-1e100, 1e99], "node_weights": [3e99, 3e99, 1e99]}, [[0, 1]]),
+        ("mis", {"node_weights": [2e29, 5e29, 1e29]}, [[1]]),
+    ],
+)
+def test_large_weights_give_the_right_answer(client, method, problem, weights, chosen):
+    graph = {"kind": "edges", "edges": [[0, 1], [1, 2]]} | weights
+    answer = client.post("/api/solve", json={"problem": problem, "graph": graph, "method": method}).json()
+    assert answer["solution"] in chosen
+    assert answer["objective"] == pytest.approx({"max-cut": 1e100, "qubo": -4e99, "mis": 5e29}[problem])
 
 
 def test_json_has_to_be_sent_as_json(client):

@@ -71,11 +71,10 @@ def save_figure(figure: "Figure", path: str | Path, *, dpi: int = 160) -> None:
         figure.savefig(out, format=Path(path).suffix.lower().removeprefix("."), dpi=dpi)
 
 
-def spring_layout(graph: Graph, *, iterations: int = 80, seed: int = 0) -> NDArray[np.float64]:
+def spring_layout(graph: Graph, *, iterations: int = 80) -> NDArray[np.float64]:
     """Positions [num_nodes, 2] in the unit disc; edges attract and all pairs repel (Fruchterman and Reingold)."""
-    rng = np.random.default_rng(seed)
     num_nodes = graph.num_nodes
-    places = rng.uniform(-1, 1, (num_nodes, 2))
+    places = np.random.default_rng(0).uniform(-1, 1, (num_nodes, 2))
     if num_nodes < 2:
         return np.zeros((num_nodes, 2))
     spacing = 1 / np.sqrt(num_nodes)

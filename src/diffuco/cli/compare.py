@@ -1,6 +1,5 @@
 """`diffuco compare`: several methods on the same graphs with the same time."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,10 +8,17 @@ import typer
 
 import diffuco
 from diffuco.cli import options
-from diffuco.cli.console import make_folder, print_json, print_note, print_result, progress_bar, shows_progress
+from diffuco.cli.console import (
+    check_output,
+    print_json,
+    print_note,
+    print_result,
+    progress_bar,
+    shows_progress,
+    write_record,
+)
 from diffuco.cli.inputs import graph_source
 from diffuco.foundation.errors import InputError
-from diffuco.foundation.files import finite, replacing
 from diffuco.foundation.wording import counted, measured
 
 if TYPE_CHECKING:
@@ -72,7 +78,7 @@ def compare(
     that `diffuco reference` knows or finds. If the solver for references is not installed, they are to the best that
     any method found.
     """
-    from diffuco.evaluation.compare import summary
+    from diffuco.evaluation.compare import budgets_of, summary
     from diffuco.foundation.devices import pick_device
     from diffuco.foundation.provenance import hardware, source_commit
     from diffuco.plotting import check_plot_path, plot_comparisons
@@ -84,7 +90,7 @@ def compare(
     if plot:
         check_plot_path(plot)
     if output:
-        make_folder(output.absolute().parent)
+        check_output(output)
     place, target = pick_device(device), get_problem(problem)
     source = graph_source(dataset, own_graphs)
     part, number = ("test", NUM_OF_DATASET) if own_graphs is None else ("all", None)
@@ -94,7 +100,7 @@ def compare(
     chosen, loaded = _methods(methods, target, model, typical)
     graphs = source.graphs(part, number if count is None else count, progress=shows_progress())
     with progress_bar() as bar:
-        task = bar.add_task("comparing", total=sum(len(_runs_of(method, budgets)) for method in chosen))
+        task = bar.add_task("comparing", total=sum(len(budgets_of(method, budgets)) for method in chosen))
         runs = []
         for run in diffuco.compare(graphs, target, chosen, budgets, seed=seed, device=device):
             runs.append(run)
@@ -113,11 +119,11 @@ def compare(
         "runs": [summary(run, optima) for run in runs],
     }
     if output:
-        _write(output, record)
+        write_record(output, record)
     if plot:
         plot_comparisons([record], plot)
         print_note(f"wrote the picture to {plot}")
-    print_json(finite(record)) if as_json else print_result(_table(record))
+    print_json(record) if as_json else print_result(_table(record))
 
 
 def _budgets(text: str) -> list[float]:
@@ -135,7 +141,7 @@ def _methods(
 ) -> "tuple[list[Method], Checkpoint | None]":
     """The methods, and the model that some of them share; `typical` graphs decide which one."""
     from diffuco.methods import ModelMethod, get_method
-    from diffuco.pretrained import choose_model
+    from diffuco.pretrained.choice import choose_model
 
     methods = [get_method(name) for name in dict.fromkeys(part.strip() for part in names.split(","))]
     if not any(isinstance(method, ModelMethod) for method in methods):
@@ -147,10 +153,6 @@ def _methods(
     loaded = diffuco.load_model(model)
     shared = [replace(method, model=loaded) if isinstance(method, ModelMethod) else method for method in methods]
     return shared, loaded
-
-
-def _runs_of(method: "Method", budgets: "Sequence[float]") -> "Sequence[float | None]":
-    return budgets if method.time_limit != "ignored" else [None]
 
 
 def _optima(problem: "Problem", graphs: "Sequence[Graph]", runs: "Sequence[Run]") -> tuple[str, Any]:
@@ -184,8 +186,3 @@ def _table(record: dict[str, Any]) -> "Table":
             f"{run['solved_to_reference']:.0%}",
         )
     return table
-
-
-def _write(path: Path, record: dict[str, Any]) -> None:
-    with replacing(path) as out:
-        out.write((json.dumps(finite(record), indent=2) + "\n").encode())

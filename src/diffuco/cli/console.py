@@ -146,6 +146,21 @@ def make_folder(path: Path) -> Path:
     return path
 
 
+def check_output(path: Path) -> None:
+    """Refuse a file that cannot be written before the work, not after it; its folder is made."""
+    make_folder(path.absolute().parent)
+    if path.is_dir():
+        raise InputError(f"{path}: this is a folder; give a file")
+
+
+def write_record(path: Path, record: dict[str, Any]) -> None:
+    """Write what a command has measured as JSON."""
+    from diffuco.graphs.formats.output import open_for_writing
+
+    with open_for_writing(path) as out:
+        out.write((json.dumps(finite(record), allow_nan=False, indent=1) + "\n").encode())
+
+
 def _print_line(kind: str, message: object) -> None:
     sys.stdout.flush()
     print(as_utf8(f"{kind}: {' '.join(str(message).split())}"), file=sys.stderr)

@@ -2,27 +2,19 @@
 
 import os
 import platform
+import re
+import shlex
 from typing import Any
 
 import typer
 
 from diffuco.cli.console import print_json, print_result
 from diffuco.cli.options import Json, examples
-from diffuco.foundation.extras import install_hint
+from diffuco.foundation.extras import install_hint, requirements
 from diffuco.foundation.version import __version__
 
-REQUIRED = ("torch", "numpy", "scipy", "numba", "safetensors", "filelock", "typer", "rich")
-OPTIONAL = {
-    "matplotlib": "plot",
-    "tensorboard": "tensorboard",
-    "networkx": "networkx",
-    "ortools": "exact",
-    "dwave-samplers": "dwave",
-    "fastapi": "serve",
-    "ray": "ray",
-    "pyarrow": "parquet",
-}
-"""Each package with the extra of diffuco that installs it."""
+FOR_CONTRIBUTORS = ("docs", "dev")
+"""Extras whose packages are not listed."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -32,12 +24,19 @@ def add_to(app: typer.Typer) -> None:
 
 def doctor(as_json: Json = False) -> None:
     """Report versions, devices and what is missing."""
+    extras = requirements()
+    required = extras.pop("", [])
+    optional = {extra: packages for extra, packages in extras.items() if extra not in FOR_CONTRIBUTORS}
     report = {
         "diffuco": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "packages": {name: _version(name, f"pip install {name}") for name in REQUIRED},
-        "optional": {name: _version(name, install_hint(extra)) for name, extra in OPTIONAL.items()},
+        "packages": _versions(required, f"pip install {shlex.join(required)}"),
+        "optional": {
+            name: version
+            for extra, packages in optional.items()
+            for name, version in _versions(packages, install_hint(extra)).items()
+        },
         "devices": _devices(),
         "models": _models(),
         "cache": _cache(),
@@ -48,13 +47,17 @@ def doctor(as_json: Json = False) -> None:
         print_result("\n".join(_lines(report)))
 
 
-def _version(package: str, remedy: str) -> str:
+def _versions(packages: list[str], remedy: str) -> dict[str, str]:
+    """The installed version of every package, which may state the versions it wants."""
     from importlib import metadata
 
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return f"missing; {remedy}"
+    versions = {}
+    for name in (re.split(r"[^\w.-]", package)[0] for package in packages):
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            versions[name] = f"missing; {remedy}"
+    return versions
 
 
 def _devices() -> dict[str, dict[str, Any]]:

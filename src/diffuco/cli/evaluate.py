@@ -1,19 +1,23 @@
 """`diffuco evaluate`: how well a model or another method does on a dataset or on your own graphs."""
 
-import json
 import math
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import diffuco
 from diffuco.cli import options
-from diffuco.cli.console import make_folder, print_json, print_result, progress_bar, shows_progress
+from diffuco.cli.console import (
+    check_output,
+    print_json,
+    print_result,
+    progress_bar,
+    shows_progress,
+    write_record,
+)
 from diffuco.cli.inputs import graph_source
 from diffuco.foundation.errors import InputError
-from diffuco.foundation.files import finite
 from diffuco.foundation.wording import counted, measured
 
 if TYPE_CHECKING:
@@ -26,9 +30,7 @@ if TYPE_CHECKING:
     from diffuco.model.checkpoint import Checkpoint
 
 
-REFERENCE_HELP = (
-    "Compare with optimal or best known objectives: shipped, found earlier or solved now. cp-sat is an older name."
-)
+REFERENCE_HELP = "Compare with optimal or best known objectives: shipped, found earlier or solved now."
 SPLIT_HELP = "Which graphs: train, validation or test (not seen in training); with --graphs also all."
 PROBLEM_HELP = "What to solve. --method needs it; with --model it must be the problem of the model."
 
@@ -38,7 +40,6 @@ class ReferenceName(StrEnum):
 
     NONE = "none"
     BEST_KNOWN = "best-known"
-    CP_SAT = "cp-sat"  # the old name, from when CP-SAT was the only solver
 
 
 def add_to(app: typer.Typer) -> None:
@@ -82,7 +83,7 @@ def evaluate(
     a reference. The samples of a model are not refined unless --refine asks for it: this measures the paper's method.
     """
     if output:
-        make_folder(output.absolute().parent)
+        check_output(output)
     loaded = None if model is None else diffuco.load_model(model)
     target = _target(loaded, method, problem)
     settings: dict[str, Any] = {"time_limit_s": time_limit, "seed": seed, "device": device}
@@ -121,7 +122,7 @@ def evaluate(
         minutes = None if loaded is None else loaded.card.get("minutes")
         record["reference"] |= _about_references(references, record["seconds"], minutes)
     if output:
-        _write(output, record)
+        write_record(output, record)
     print_json(record) if as_json else print_result(table(record))
 
 
@@ -220,10 +221,3 @@ def table(record: dict[str, Any]) -> "Table":
         if value != "-":  # a reference of 0 has no relative gap
             shown.add_row(name, value)
     return shown
-
-
-def _write(path: Path, record: dict[str, Any]) -> None:
-    from diffuco.graphs.formats.output import open_for_writing
-
-    with open_for_writing(path) as out:
-        out.write((json.dumps(finite(record), allow_nan=False, indent=1) + "\n").encode())

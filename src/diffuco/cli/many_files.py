@@ -193,12 +193,8 @@ def _key(name: str) -> str:
 
 def _graph_file(path: Path, solved_parts: set[str]) -> GraphFile:
     name = as_utf8(str(path))
-    return GraphFile(name, _absolute(path), frozenset(name + part for part in solved_parts))
-
-
-def _absolute(path: Path) -> Path:
-    """The path of a file for workers in other folders; standard input stays as it is."""
-    return path if str(path) == STANDARD_INPUT else path.absolute()
+    place = path if name == STANDARD_INPUT else path.absolute()  # for workers in other folders
+    return GraphFile(name, place, frozenset(name + part for part in solved_parts))
 
 
 def _report(found: Found, counts: Counter[str]) -> None:

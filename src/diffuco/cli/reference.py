@@ -9,7 +9,7 @@ import typer
 from diffuco.cli import options
 from diffuco.cli.console import make_folder, print_json, print_result, shows_progress
 from diffuco.foundation.errors import InputError
-from diffuco.foundation.wording import counted
+from diffuco.foundation.wording import counted, measured
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -88,7 +88,7 @@ def _table(record: dict[str, Any]) -> "Table":
         title=f"{record['problem']}: {counted(record['graphs'], 'test graph')} of {record['dataset']}",
         show_header=False,
     )
-    shown.add_row("mean objective", f"{record['mean']:.3f} +- {record['mean_standard_error']:.3f}")
+    shown.add_row("mean objective", measured(record["mean"], record["mean_standard_error"], ".3f"))
     bound = record["mean_bound"]
     shown.add_row("mean bound", "not known for all" if bound is None else f"{bound:.3f}")
     shown.add_row("proven optimal", f"{record['proven']} of {record['graphs']}")

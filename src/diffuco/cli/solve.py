@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import diffuco
-from diffuco.cli import options
+from diffuco.cli import EXIT_BAD_INPUT, options
 from diffuco.cli.console import make_folder, print_json, print_note, print_result, progress_bar, search_progress
 from diffuco.cli.inputs import Inputs, load_inputs
 from diffuco.cli.many_files import FileSolver, solve_files
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from diffuco.graphs.graph import Graph
     from diffuco.solution.result import Solution
 
-EXIT_BAD_INPUT = 2
 OUTPUT_HELP = (
     "Write the solution to this file, as JSON if it ends in .json. For several graphs, a folder with one file each, or "
     "one .jsonl or .parquet file; the same command then continues a stopped run."
@@ -119,8 +118,11 @@ def solve(
         _check_single(inputs, plot, start)
         paths = solution_paths(inputs, output) if output else []
         found = _solve(problem, inputs, settings | {"start": start and [start]})
-        if _is_one_of_several() and not _leads():
-            return
+        if _is_one_of_several():
+            from diffuco.foundation.distributed import leads
+
+            if not leads():
+                return
         records = [as_record(*pair) for pair in zip(inputs.graphs, found, strict=True)]
         _write_files(found, records, paths, plot)
         if as_json:
@@ -169,12 +171,6 @@ def _solve_in_parts(problem: str, graphs: list["Graph"], settings: dict[str, Any
 def _is_one_of_several() -> bool:
     """Whether torchrun started several processes."""
     return int(os.environ.get("WORLD_SIZE", "1")) > 1
-
-
-def _leads() -> bool:
-    from diffuco.foundation.distributed import leads
-
-    return leads()
 
 
 def _first(found: "Solution | list[Solution]") -> "Solution":

@@ -58,7 +58,7 @@ def compare(
     given = [graph_for(known, graph) for graph in graphs]
     check_weights(known, given)
     for method in chosen:
-        budgets: Sequence[float | None] = sorted(budgets_s) if method.time_limit != "ignored" else (None,)
+        budgets = budgets_of(method, budgets_s)
         for some, budget_s in _warm_ups(given, budgets, place):
             method.solve(known, some, Settings(seed, place, budget_s))
         for budget_s in budgets:
@@ -68,6 +68,11 @@ def compare(
             energies = np.array([kept_energy(solution) for solution in solutions])
             objectives = np.array([solution.objective for solution in solutions])
             yield Run(method.name, budget_s, seconds, energies, objectives)
+
+
+def budgets_of(method: Method, budgets_s: Sequence[float]) -> Sequence[float | None]:
+    """The budgets within which a method runs: one that ignores time runs once."""
+    return (None,) if method.time_limit == "ignored" else sorted(budgets_s)
 
 
 def _warm_ups(

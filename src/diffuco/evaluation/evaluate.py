@@ -119,35 +119,17 @@ def evaluate(
     if references is not None and len(references) != len(graphs):
         raise InputError(f"{len(references)} references for {len(graphs)} graphs; give one for each")
     if method is not None:
-        if problem is None:
-            raise InputError("a method solves several problems; name the one to evaluate it on")
-        known, chosen = get_problem(problem), get_method(method)
-        about: dict[str, Any] = {"method": chosen.name, "time_limit_s": time_limit_s, "seed": seed}
-        warms_up = isinstance(chosen, Annealer | ModelMethod)
+        chosen, known, about = _of_method(method, problem, time_limit_s, seed)
     else:
         assert model is not None
         if time_limit_s is not None:
             raise InputError("samples of a model are measured without a time limit; use the method diffuco to set one")
         options = SampleOptions(samples, step_factor, decode, token_size, rounds, refine)
-        loaded = model if isinstance(model, Checkpoint) else load_model(model)
-        known = problem_of(loaded) if problem is None else get_problem(problem)
-        solver = solver_with(known, loaded, place)
-        chosen, warms_up = ModelMethod(loaded, options), True
-        about = {
-            "model": solver.checkpoint.name,
-            "weights": solver.checkpoint.digest,
-            "samples": samples,
-            "steps": step_factor * solver.sampler.num_steps,
-            "step_factor": step_factor,
-            "rounds": rounds,
-            "evaluations": solver.sampler.num_evaluations(step_factor, rounds),
-            "decode": f"ce-st{token_size}" if decode == "ce-st" else decode,
-            "seed": seed,
-        }
+        chosen, known, about = _of_model(model, problem, options, seed, place)
     check_method(chosen, known, time_limit_s)
     given = [graph_for(known, graph) for graph in graphs]
     check_weights(known, given)
-    if place.type == "cuda" and warms_up:
+    if place.type == "cuda" and isinstance(chosen, Annealer | ModelMethod):
         chosen.solve(known, given[:NUM_WARM_UP], Settings(seed, place, time_limit_s))
     solutions = chosen.solve(known, given, Settings(seed, place, time_limit_s, on_solved))
     if model is not None:
@@ -156,6 +138,37 @@ def evaluate(
     else:
         energies = known.sign * np.array([[solution.objective] for solution in solutions])
     return measure(solutions, energies, about, device=place, references=references, parts=parts)
+
+
+def _of_method(
+    method: str | Method, problem: str | Problem | None, time_limit_s: float | None, seed: int
+) -> tuple[Method, Problem, dict[str, Any]]:
+    """The method, the problem and what the record says of the method."""
+    if problem is None:
+        raise InputError("a method solves several problems; name the one to evaluate it on")
+    known, chosen = get_problem(problem), get_method(method)
+    return chosen, known, {"method": chosen.name, "time_limit_s": time_limit_s, "seed": seed}
+
+
+def _of_model(
+    model: Model, problem: str | Problem | None, options: SampleOptions, seed: int, device: torch.device
+) -> tuple[Method, Problem, dict[str, Any]]:
+    """The model as a method, the problem, by default its own, and what the record says of the model."""
+    loaded = model if isinstance(model, Checkpoint) else load_model(model)
+    known = problem_of(loaded) if problem is None else get_problem(problem)
+    solver = solver_with(known, loaded, device)
+    about = {
+        "model": solver.checkpoint.name,
+        "weights": solver.checkpoint.digest,
+        "samples": options.samples,
+        "steps": options.step_factor * solver.sampler.num_steps,
+        "step_factor": options.step_factor,
+        "rounds": options.rounds,
+        "evaluations": solver.sampler.num_evaluations(options.step_factor, options.rounds),
+        "decode": f"ce-st{options.token_size}" if options.decode == "ce-st" else options.decode,
+        "seed": seed,
+    }
+    return ModelMethod(loaded, options), known, about
 
 
 def measure(

@@ -37,9 +37,9 @@ def best_approximation_ratio(energies: ArrayLike, reference: ArrayLike) -> NDArr
     return best_of(energies) / np.asarray(reference, dtype=np.float64)
 
 
-def best_of(energies: ArrayLike, count: int | None = None) -> NDArray[np.float64]:
-    """Lowest energy among the first `count` samples (all by default) of every graph. [G, S] -> [G]."""
-    best: NDArray[np.float64] = np.asarray(energies, dtype=np.float64)[:, :count].min(axis=1)
+def best_of(energies: ArrayLike) -> NDArray[np.float64]:
+    """Lowest energy among the samples of every graph. [G, S] -> [G]."""
+    best: NDArray[np.float64] = np.asarray(energies, dtype=np.float64).min(axis=1)
     return best
 
 

@@ -11,6 +11,7 @@ from importlib import metadata
 import numpy as np
 
 from diffuco.evaluation.reference_store import Reference
+from diffuco.foundation.errors import InputError
 from diffuco.foundation.version import __version__
 from diffuco.graphs.graph import Graph
 from diffuco.methods import Settings, get_method
@@ -22,8 +23,6 @@ from diffuco.methods.highs import Highs
 from diffuco.methods.sdp import upper_bound
 from diffuco.problems import MaximumClique, MaximumCut, MinimumDominatingSet, Problem, get_problem
 
-WORKERS = 8
-"""Threads of CP-SAT per graph, even on fewer cores: each searches in its own way, and one of them is fast."""
 EXACT_CUT_NODES = 50
 """CP-SAT cannot prove maximum cuts of larger graphs, and what it finds there is too weak as a reference."""
 CP_SAT_DOMINATION_NODES = 500
@@ -47,9 +46,9 @@ def solve_reference(problem: str | Problem, graph: Graph, time_limit_s: float) -
     if isinstance(known, MaximumClique) and graph.node_weights is None:
         return _exact(CliqueSearch(), known, graph, time_limit_s)
     if isinstance(known, MaximumCut):
-        if graph.num_nodes > EXACT_CUT_NODES:
-            return _annealed_cut(known, graph, time_limit_s)
-        return _exact(CpSat(), known, graph, time_limit_s)
+        is_small = graph.num_nodes <= EXACT_CUT_NODES
+        found = _exact_if_able(CpSat(), known, graph, time_limit_s) if is_small else None
+        return found or _annealed_cut(known, graph, time_limit_s)
     return _exact_then_heuristics(known, graph, time_limit_s)
 
 
@@ -71,7 +70,7 @@ def _exact_then_heuristics(problem: Problem, graph: Graph, time_limit_s: float) 
     exact = Highs() if is_large else CpSat()
     known = None
     if exact.solves(problem):
-        known = _exact(exact, problem, graph, time_limit_s / 2)
+        known = _exact_if_able(exact, problem, graph, time_limit_s / 2)
     methods = [method for method in map(get_method, HEURISTICS) if method.solves(problem) and not method.missing()]
     methods = [method for method in methods if graph.node_weights is None or method.takes_node_weights(problem)]
     for method in methods:
@@ -80,6 +79,16 @@ def _exact_then_heuristics(problem: Problem, graph: Graph, time_limit_s: float) 
             known = found if known is None else best_of(problem, known, found)
     assert known is not None, "annealing solves every problem"
     return known._replace(time_limit_s=time_limit_s, seconds=deadline.elapsed_s)
+
+
+def _exact_if_able(solver: ExactMethod, problem: Problem, graph: Graph, time_limit_s: float) -> Reference | None:
+    """What an exact solver finds; None if it is installed but the weights have too many digits for it."""
+    try:
+        return _exact(solver, problem, graph, time_limit_s)
+    except InputError:
+        if solver.missing():
+            raise
+        return None
 
 
 def _exact(solver: ExactMethod, problem: Problem, graph: Graph, time_limit_s: float) -> Reference:

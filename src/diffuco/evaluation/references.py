@@ -15,13 +15,14 @@ from threading import Lock
 from rich.console import Console
 from rich.progress import Progress
 
-from diffuco.evaluation.reference_solvers import WORKERS, best_of, solve_reference
+from diffuco.evaluation.reference_solvers import best_of, solve_reference
 from diffuco.evaluation.reference_store import Reference, Row, key_of, packaged_references, read_rows, write_rows
 from diffuco.foundation.errors import GraphWarning
 from diffuco.foundation.files import replacing
 from diffuco.graphs.cache import cache_directory
 from diffuco.graphs.datasets import available_cores
 from diffuco.graphs.graph import Graph
+from diffuco.methods.cp_sat import WORKERS
 from diffuco.problems import (
     MaximumCut,
     MaximumIndependentSet,
@@ -108,7 +109,7 @@ class _KnownReferences:
         self._writing = Lock()
         self._references: dict[str, Reference] = {}
         self._keys = [key_of(graph.digest) for graph in graphs]
-        self._path = store and store / f"{_dataset_of(graphs)}-{problem}.csv"
+        self._path = store and store / f"{graphs[0].name.partition('/')[0]}-{problem}.csv"
         self._rows = {row.place: row for row in read_rows(self._path)} if self._path else {}
         stored = {row.key: row.reference for row in self._rows.values()}
         packaged = packaged_references(problem.name) if self._is_kept else {}
@@ -148,10 +149,6 @@ class _KnownReferences:
         if known.items() - self._rows.items():
             self._rows |= known
             write_rows(self._path, self._rows.values())
-
-
-def _dataset_of(graphs: Sequence[Graph]) -> str:
-    return graphs[0].name.partition("/")[0]
 
 
 def _is_open(known: Reference | None, time_limit_s: float | None) -> bool:

@@ -1,7 +1,29 @@
-"""What to install for an optional part, in words that work wherever diffuco was installed from."""
+"""What diffuco requires, and what to install for an optional part, wherever diffuco was installed from."""
 
+import re
 import shlex
+from collections import defaultdict
 from importlib import metadata
+
+EXTRA = re.compile(r"""extra == ["']([^"']+)""")
+
+
+def requirements() -> dict[str, list[str]]:
+    """The packages of every extra as pip takes them; under "" those that are always required.
+
+    >>> requirements()["exact"]
+    ['ortools>=9.10']
+    """
+    try:
+        required = metadata.requires("diffuco") or []
+    except metadata.PackageNotFoundError:  # run from the source without being installed
+        required = []
+    found = defaultdict(list)
+    for text in required:
+        package, _, condition = text.partition(";")
+        extra = EXTRA.search(condition)
+        found[extra[1] if extra else ""].append(package.strip())
+    return dict(found)
 
 
 def install_hint(extra: str) -> str:
@@ -10,10 +32,5 @@ def install_hint(extra: str) -> str:
     >>> install_hint("exact")
     "pip install 'ortools>=9.10'"
     """
-    try:
-        required = metadata.requires("diffuco") or []
-    except metadata.PackageNotFoundError:  # run from the source without being installed
-        required = []
-    parts = [(text.partition(";")[0].strip(), text.partition(";")[2]) for text in required]
-    wanted = [name for name, condition in parts if f'extra == "{extra}"' in condition.replace("'", '"')]
+    wanted = requirements().get(extra)
     return f"pip install {shlex.join(wanted)}" if wanted else f"pip install '.[{extra}]' in the folder of the source"

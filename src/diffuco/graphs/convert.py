@@ -1,8 +1,8 @@
-"""Conversion of graphs of other packages, matrices, edges and paths to `Graph`, and back to networkx."""
+"""Conversion of graphs of other packages, matrices, edges and paths to `Graph`."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy
@@ -10,13 +10,9 @@ from numpy.typing import NDArray
 
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.formats import read_graph
-from diffuco.graphs.formats.base import attribute_weights, unless_all_one
-from diffuco.graphs.formats.networkx_files import import_networkx
+from diffuco.graphs.formats.base import attribute_weights, unless_all_one, unless_counted
 from diffuco.graphs.graph import Graph
 from diffuco.graphs.pairs import is_edge_list, is_frame, read_array, read_coefficients, read_frame, read_pairs
-
-if TYPE_CHECKING:
-    import networkx
 
 
 def as_graph(source: object) -> Graph:
@@ -63,25 +59,6 @@ def as_graph(source: object) -> Graph:
     )
 
 
-def to_networkx(graph: Graph) -> "networkx.Graph":
-    """Make a networkx graph with the same labels and with the weights as the attribute `weight`.
-
-    >>> to_networkx(Graph.from_edges([(0, 1)], edge_weights=[2.5], labels=["a", "b"])).edges(data=True)
-    EdgeDataView([('a', 'b', {'weight': 2.5})])
-    """
-    networkx = import_networkx()
-    result = networkx.Graph(name=graph.name) if graph.name else networkx.Graph()
-    result.add_nodes_from(graph.labels)
-    ends = [(graph.labels[u], graph.labels[v]) for u, v in graph.edges.tolist()]
-    result.add_edges_from(ends)
-    if graph.node_weights is not None:
-        weights = dict(zip(graph.labels, graph.node_weights.tolist(), strict=True))
-        networkx.set_node_attributes(result, weights, "weight")
-    if graph.edge_weights is not None:
-        networkx.set_edge_attributes(result, dict(zip(ends, graph.edge_weights.tolist(), strict=True)), "weight")
-    return result
-
-
 def _from_networkx(source: Any) -> Graph:
     """Only methods of the graph are used, so networkx need not be installed."""
     if source.is_directed():
@@ -96,7 +73,7 @@ def _from_networkx(source: Any) -> Graph:
         len(labels),
         edge_weights=attribute_weights([weight for _, _, weight in source.edges(data="weight")], "an edge"),
         node_weights=attribute_weights([weight for _, weight in source.nodes(data="weight")], "a node"),
-        labels=[] if labels == list(range(len(labels))) else labels,
+        labels=unless_counted(labels),
         name=str(getattr(source, "name", "")),
     )
 

@@ -62,13 +62,13 @@ class Dataset:
         parameters = self._draw(split, index, rng)
         return replace(self.generator(**parameters, rng=rng), name=f"{self.name}/{split}/{index}")
 
-    def parameters(self, split: str, index: int, seed: int = 0) -> dict[str, Any]:
-        """The generator's parameters for one graph, drawn again from its seed.
+    def parameters(self, split: str, index: int) -> dict[str, Any]:
+        """The generator's parameters for one graph of seed 0, drawn again.
 
         >>> get_dataset("rb-200").parameters("test", 317)["tightness"]
         0.5
         """
-        return self._draw(split, index, self._rng(split, index, seed))
+        return self._draw(split, index, self._rng(split, index, 0))
 
     def part(self, split: str, index: int) -> str | None:
         """The part of a divided test set that a graph belongs to.
@@ -80,12 +80,10 @@ class Dataset:
             return None
         return list(self.test_parts)[index * len(self.test_parts) // self.sizes["test"]]
 
-    def graphs(
-        self, split: str, count: int | None = None, seed: int = 0, *, progress: bool = False, workers: int | None = None
-    ) -> list[Graph]:
+    def graphs(self, split: str, count: int | None = None, seed: int = 0, *, progress: bool = False) -> list[Graph]:
         """The first `count` graphs of a split, all by default; very large sets are kept on disk.
 
-        `workers` threads generate them, by default as many as pay off. `progress` shows a bar on standard error.
+        `progress` shows a bar on standard error.
 
         >>> [graph.num_nodes for graph in get_dataset("rb-tiny").graphs("test", 3)]
         [24, 30, 20]
@@ -95,7 +93,7 @@ class Dataset:
         path = cache_directory() / file_name
         if (cached := read_graphs(path)) is not None:
             return [replace(graph, name=f"{self.name}/{split}/{i}") for i, graph in enumerate(cached)]
-        made = self.generate(split, count, seed, workers=workers)
+        made = self.generate(split, count, seed)
         graphs = list(_with_progress(made, f"{self.name}/{split}", count) if progress else made)
         if sum(graph.num_edges for graph in graphs) >= CACHED_FROM_EDGES:
             write_graphs(path, graphs)
@@ -106,8 +104,9 @@ class Dataset:
     ) -> Iterator[Graph]:
         """Yield the graphs that `graphs` returns, in the same order, as they are generated and without the disk cache.
 
-        It uses threads, not processes: the kernels release the GIL, starting a pool of processes takes longer than
-        generating most sets, and forking a process that uses a GPU is unsafe.
+        `workers` threads generate them, by default as many as pay off. They are no processes: the kernels release the
+        GIL, starting a pool of processes takes longer than generating most sets, and forking a process that uses a GPU
+        is unsafe.
         """
         count = self._checked_count(split, count)
 

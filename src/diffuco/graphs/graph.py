@@ -111,6 +111,14 @@ class Graph:
         possible = self.num_nodes * (self.num_nodes - 1) / 2
         return self.num_edges / possible if possible else 0.0
 
+    def edge_weights_or(self, default: float) -> NDArray[np.float64]:
+        """Edge weights, or `default` for every edge of a graph that has none. [E]."""
+        return np.full(self.num_edges, default) if self.edge_weights is None else self.edge_weights
+
+    def node_weights_or(self, default: float) -> NDArray[np.float64]:
+        """Node weights, or `default` for every node of a graph that has none. [num_nodes]."""
+        return np.full(self.num_nodes, default) if self.node_weights is None else self.node_weights
+
     @cached_property
     def degrees(self) -> NDArray[np.int64]:
         """Number of neighbours of every node."""

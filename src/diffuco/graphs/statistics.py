@@ -29,14 +29,10 @@ class GraphStatistics:
         >>> print(describe([triangle, path]))
         2 graphs of 3 to 4 nodes, density 0.5 to 1
         """
-        nodes, density = _range(f"{self.nodes[0]:,}", f"{self.nodes[2]:,}"), _range(*self.density_ends)
+        nodes = _range(f"{self.nodes[0]:,}", f"{self.nodes[2]:,}")
+        density = _range(f"{self.density[0]:.2g}", f"{self.density[2]:.2g}")
         noun = "node" if self.nodes[2] == 1 else "nodes"
         return f"{counted(self.count, 'graph')} of {nodes} {noun}, density {density}"
-
-    @property
-    def density_ends(self) -> tuple[str, str]:
-        """The smallest and the largest density, rounded for display."""
-        return f"{self.density[0]:.2g}", f"{self.density[2]:.2g}"
 
 
 def describe(graphs: Sequence[Graph]) -> GraphStatistics:

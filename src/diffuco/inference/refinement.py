@@ -7,7 +7,7 @@ start included, and Conditional Expectation never raises an energy, so refined s
 Legend: B graphs, N rows of all graphs, S states per graph, K sweeps.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -28,6 +28,8 @@ class Schedule:
     """Times that every node may flip."""
     temperature: float
     """Temperature of the first sweep, in the units of `temperature_unit`. It falls to 0."""
+    span: tuple[float, float] = field(default=(1.0, 0.0), repr=False)
+    """What is left of the cooling before these sweeps and after them, if they are a piece of a longer schedule."""
 
 
 NUM_GROUPS = 8
@@ -95,7 +97,8 @@ def anneal(
     states = without_padding(batch, states)
     if not states.numel() or not schedule.num_sweeps:
         return states
-    left, power = cooling(schedule.num_sweeps, problem.annealing.floor), cooling_power(problem, batch)
+    left = cooling(schedule.num_sweeps, problem.annealing.floor, schedule.span)
+    power = cooling_power(problem, batch)
     first = schedule.temperature * temperature_unit(problem, batch) * power.clamp(max=HOTTER)
     temperatures = first * left.to(batch.device)[:, None] ** power  # [K, B]
     temperatures = temperatures[..., None] * (temperatures.new_ones(1) if heat is None else heat)  # [K, B, C]
@@ -123,15 +126,18 @@ def anneal(
     return without_padding(batch, found).contiguous()
 
 
-def cooling(num_sweeps: int, floor: float) -> Tensor:
+def cooling(num_sweeps: int, floor: float, span: tuple[float, float] = (1.0, 0.0)) -> Tensor:
     """The share of the first temperature that each sweep has. [K].
 
     It falls linearly to 0, or to a floor from which only the last sweeps go on to 0.
 
     >>> cooling(4, 0.0).tolist(), cooling(4, 0.5).tolist()
     ([1.0, 0.75, 0.5, 0.25], [1.0, 0.875, 0.75, 0.625])
+    >>> cooling(2, 0.0, (0.5, 0.0)).tolist()
+    [0.5, 0.25]
     """
-    left = 1 - torch.arange(num_sweeps, dtype=torch.float64) / num_sweeps
+    before, after = span
+    left = before - (before - after) * torch.arange(num_sweeps, dtype=torch.float64) / num_sweeps
     return left if not floor else (floor + (1 - floor) * left) * (left / LAST_SWEEPS).clamp(max=1)
 
 

@@ -37,7 +37,8 @@ from diffuco.model.checkpoint import Checkpoint
 from diffuco.model.engine.acceleration import accelerate, sampling_engine
 from diffuco.model.engine.parameters import FlatParameters
 from diffuco.model.gnn import Gnn
-from diffuco.pretrained import default_model, load_model
+from diffuco.pretrained import load_model
+from diffuco.pretrained.choice import default_model
 from diffuco.problems import Problem, check_weights, get_problem, graph_for, weight_unit
 from diffuco.solution.result import Solution
 

@@ -11,7 +11,8 @@ from diffuco.foundation.errors import InputError
 from diffuco.foundation.extras import install_hint
 from diffuco.graphs.graph import Graph
 from diffuco.model.checkpoint import Checkpoint
-from diffuco.pretrained import default_model, load_model
+from diffuco.pretrained import load_model
+from diffuco.pretrained.choice import default_model
 from diffuco.solving.entry import solve
 
 try:

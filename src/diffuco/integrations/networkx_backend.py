@@ -139,7 +139,7 @@ def one_exchange(
     if initial_cut is not None:
         starts.append(np.array([label in initial_cut for label in source]))
     sides = [exchange(graph, start) for start in starts]
-    side = max(sides, key=lambda side: _cut_weight(graph, side))
+    side = max(sides, key=lambda side: solution.problem.check(graph, side).objective)
     cut = {label for label, inside in zip(source, side, strict=True) if inside}
     # Summed from the attributes, so that whole weights give a whole number.
     edges = _weighted_edges(source, weight)
@@ -212,12 +212,6 @@ def _weighted_edges(source: Any, weight: str | None) -> Iterable[tuple[Hashable,
         return ((u, v, 1) for u, v in source.edges())
     found: Iterable[tuple[Hashable, Hashable, Any]] = source.edges(data=weight, default=1)
     return found
-
-
-def _cut_weight(graph: Graph, side: NDArray[np.bool_]) -> float:
-    u, v = graph.edges.T
-    cut = side[u] != side[v]
-    return float(np.count_nonzero(cut) if graph.edge_weights is None else graph.edge_weights[cut].sum())
 
 
 def _source(graph: Any) -> Any:

@@ -65,6 +65,11 @@ _methods: dict[str, Method] = {}
 
 def register_method(method: Method) -> None:
     """Let `get_method` and the command line find a method by its name; a name that is taken is an InputError."""
+    if not isinstance(method, Method):
+        raise InputError(f"{method!r} is no method; give an object, such as {getattr(method, '__name__', 'Mine')}()")
+    for part in ("name", "summary"):
+        if not getattr(method, part, ""):
+            raise InputError(f"method class {type(method).__name__} has no {part}; give it one line of text")
     if method.name in OURS or method.name in _methods:
         raise InputError(f"there is a method '{method.name}' already; choose another name")
     _methods[method.name] = method

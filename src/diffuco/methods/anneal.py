@@ -8,7 +8,7 @@ Legend: N rows, S chains per graph.
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -42,8 +42,39 @@ FLIPPED = 0.1
 PART_SWEEPS = 100
 PART_HEAT = 0.6
 """Sweeps of such a round, and its temperature, times the usual one (docs/log.md)."""
+PIECE_S, MAX_PIECES = 1.0, 16
+"""A long round on a CPU is cut into pieces of about so many seconds, at most so many."""
+HOT_TIME = 2.0
+"""Of a sweep's time when it is cold: what a sweep at the first temperature takes more, at most."""
 MAX_SWEEPS = 20_000
 """Of a round, for up to 1,000 nodes and in proportion beyond; with time for more, another round finds more."""
+
+
+@dataclass(frozen=True)
+class Chains:
+    """Chains of a batch: where they start, how hot they are, and their random numbers."""
+
+    problem: Problem
+    batch: Batch
+    start: Callable[[], Tensor]
+    """The states of a new round. [N, S]."""
+    temperature: float
+    """Of the first sweep of a round."""
+    generator: torch.Generator
+    heat: Tensor | None = None
+    """Times that temperature for each chain [S]; None: 1."""
+    are_random: bool = False
+    """Whether they start from coin flips, so that the first state is not the best for long."""
+
+    def anneal(self, schedule: Schedule, states: Tensor | None = None, heat: Tensor | None = None) -> Tensor:
+        """The best states that the chains see, from the start or from these states. [N, S]."""
+        states = self.start() if states is None else states
+        seed = int(torch.randint(2**62, (), generator=self.generator, device=self.batch.device))
+        return anneal(self.problem, self.batch, states, schedule, seed=seed, heat=heat)
+
+    def round(self, num_sweeps: int) -> Tensor:
+        """The best states of a whole round. [N, S]."""
+        return self.anneal(Schedule(num_sweeps, self.temperature), heat=self.heat)
 
 
 class FlipAnnealing(Annealer):
@@ -60,11 +91,11 @@ class FlipAnnealing(Annealer):
     def anneal(self, problem: Problem, batch: Batch, generator: torch.Generator, deadline: Deadline) -> Tensor:
         """The best state of each chain, starting from coin flips. [N, S]."""
         suited = schedule_for(problem, batch.largest)
-        chains = num_chains(problem, batch, deadline)
+        start = partial(flip_coins, batch, num_chains(problem, batch, deadline), generator)
+        chains = Chains(problem, batch, start, suited.temperature, generator, are_random=True)
         if deadline.limit_s is None:
-            return anneal_once(problem, batch, flip_coins(batch, chains, generator), suited, generator)
-        start = partial(flip_coins, batch, chains, generator)
-        return anneal_parts(deadline, problem, batch, start, suited.temperature, generator)
+            return anneal_once(chains, suited.num_sweeps)
+        return anneal_parts(chains, deadline)
 
 
 def num_chains(problem: Problem, batch: Batch, deadline: Deadline) -> int:
@@ -88,107 +119,106 @@ def flip_coins(batch: Batch, num_states: int, generator: torch.Generator) -> Ten
     return torch.randint(2, (batch.num_rows, num_states), generator=generator, device=batch.device).float()
 
 
-def anneal_once(
-    problem: Problem,
-    batch: Batch,
-    states: Tensor,
-    schedule: Schedule,
-    generator: torch.Generator,
-    heat: Tensor | None = None,
-) -> Tensor:
-    """The best states of one round without a clock: the fewer chains, the more sweeps. [N, S] -> [N, S]."""
-    longer = replace(schedule, num_sweeps=schedule.num_sweeps * NUM_CHAINS // states.shape[1])
-    return _round(problem, batch, states, longer, generator, heat)
+def anneal_once(chains: Chains, num_sweeps: int) -> Tensor:
+    """The best states of one round without a clock: the fewer chains than 32, the more sweeps. [N, S]."""
+    states = chains.start()
+    return replace(chains, start=lambda: states).round(num_sweeps * NUM_CHAINS // states.shape[1])
 
 
 def anneal_until(
-    deadline: Deadline,
-    problem: Problem,
-    batch: Batch,
-    start: Callable[[], Tensor],
-    temperature: float,
-    generator: torch.Generator,
-    heat: Tensor | None = None,
-    is_enough: Callable[[Tensor, float], bool] | None = None,
+    chains: Chains, deadline: Deadline, is_enough: Callable[[Tensor, float], bool] | None = None
 ) -> Tensor:
-    """The best states of some rounds, each from what `start` returns and as long as the time allows. [N, S].
+    """The best states of some rounds, each as long as the time allows. [N, S].
 
     `is_enough(states, seconds of a sweep)` may end them early.
     """
+    batch = chains.batch
 
-    def run(num_sweeps: int) -> Tensor:
-        return _round(problem, batch, start(), Schedule(num_sweeps, temperature), generator, heat)
+    def run(num_sweeps: int, expected_s: float) -> Tensor:
+        pieces = min(MAX_PIECES, int(expected_s / PIECE_S))
+        if pieces > 1 and chains.are_random and annealed_on(chains.problem, batch) == "cpu":
+            return anneal_in_pieces(chains, num_sweeps, expected_s, pieces)
+        return chains.round(num_sweeps)
 
     max_sweeps = MAX_SWEEPS * max(1, batch.largest // 1000)
     first_sweeps = max(1, FIRST_SWEEPS * FIRST_NODES // max(FIRST_NODES, batch.largest))
-    return best_of_rounds(deadline, problem, batch, run, first_sweeps, max_sweeps, is_enough)
+    return best_of_rounds(deadline, chains.problem, batch, run, first_sweeps, max_sweeps, is_enough)
 
 
-def anneal_parts(
-    deadline: Deadline,
-    problem: Problem,
-    batch: Batch,
-    start: Callable[[], Tensor],
-    temperature: float,
-    generator: torch.Generator,
-    heat: Tensor | None = None,
-) -> Tensor:
+def anneal_in_pieces(chains: Chains, num_sweeps: int, expected_s: float, pieces: int) -> Tensor:
+    """The best states of a round that looks at the clock after every piece. [N, S].
+
+    On a machine that has become slower, the other pieces get fewer sweeps, so that the temperature still falls to 0.
+    """
+    clock, states = Deadline.after(expected_s), chains.start()
+    left, to_do, done = 1.0, num_sweeps, 0
+    for piece in range(pieces, 0, -1):
+        started_s, sweeps, after = clock.elapsed_s, max(1, to_do // piece), left - left / piece
+        states = chains.anneal(Schedule(sweeps, chains.temperature, (left, after)), states)
+        left, done = after, done + sweeps
+        sweep_s = (clock.elapsed_s - started_s) / sweeps
+        fitting = int((1 + HOT_TIME * left) * clock.remaining_s / max(sweep_s, 1e-9))
+        to_do = min(to_do - sweeps, fitting)
+        best = partial(best_objective, chains.problem, chains.batch, states)
+        report("annealing, sweeps", done, done + to_do, best=best)
+    return states
+
+
+@dataclass
+class PartsTrial:
+    """Asks, after rounds of chains, whether merging their best states gains enough for parts to be searched."""
+
+    chains: Chains
+    deadline: Deadline
+    pays: bool = False
+    round_s: float = math.inf
+    """Seconds of a round of parts, as soon as the speed is known."""
+    ending_s: float = 0.0
+    """Seconds to leave at the end."""
+
+    def __call__(self, states: Tensor, sweep_s: float) -> bool:
+        """Whether it does, now or before."""
+        problem, batch = self.chains.problem, self.chains.batch
+        self.round_s = PART_SWEEPS * sweep_s
+        if not self.pays:
+            clock = Deadline.after(None)
+            order = problem.energy(batch, states).argsort(1)[:, :2]
+            energy_s = clock.elapsed_s
+            self.ending_s = ENDING * energy_s
+            if MERGING * energy_s + self.round_s + self.ending_s > self.deadline.remaining_s:
+                return False
+            two = states.gather(1, batch.spread(order))
+            before, after = (problem.energy(batch, x)[:, 0].sum() for x in (two, best_parts(problem, batch, two)))
+            self.pays = bool(before - after > LEAST_GAIN * after.abs())
+        return self.pays
+
+
+def anneal_parts(chains: Chains, deadline: Deadline) -> Tensor:
     """The same, and on a large graph the best parts of all chains in the first. [N, S].
 
     Where short chains have different parts to give, as on roads, grids and meshes, most of the time goes into
     short rounds: flip some nodes of the best state, anneal at less than the full temperature, and keep the parts that
     are better.
     """
+    problem, batch = chains.problem, chains.batch
     if not has_parts(batch):
-        return anneal_until(deadline, problem, batch, start, temperature, generator, heat)
+        return anneal_until(chains, deadline)
 
-    did_pay = False
-    round_s, ending_s = math.inf, 0.0  # of a round of parts, as soon as the speed is known
-
-    def parts_pay(states: Tensor, sweep_s: float) -> bool:
-        nonlocal did_pay, round_s, ending_s
-        round_s = PART_SWEEPS * sweep_s
-        if not did_pay:
-            clock = Deadline.after(None)
-            order = problem.energy(batch, states).argsort(1)[:, :2]
-            energy_s = clock.elapsed_s
-            ending_s = ENDING * energy_s
-            if MERGING * energy_s + round_s + ending_s > deadline.remaining_s:
-                return False
-            two = states.gather(1, batch.spread(order))
-            before, after = (problem.energy(batch, x)[:, 0].sum() for x in (two, best_parts(problem, batch, two)))
-            did_pay = bool(before - after > LEAST_GAIN * after.abs())
-        return did_pay
-
-    schedule = Schedule(1, temperature)
-    deadline = after_compiling(
-        deadline, problem, batch, lambda: _round(problem, batch, start(), schedule, generator, heat)
-    )
-    states = anneal_until(deadline, problem, batch, start, temperature, generator, heat, parts_pay)
-    if not did_pay and not parts_pay(states, round_s / PART_SWEEPS):
+    deadline = after_compiling(deadline, problem, batch, lambda: chains.round(1))
+    trial = PartsTrial(chains, deadline)
+    states = anneal_until(chains, deadline, trial)
+    if not trial.pays and not trial(states, trial.round_s / PART_SWEEPS):
         return states
     merged = best_parts(problem, batch, states)
     best, rounds = merged[:, :1], 0
-    while deadline.remaining_s > round_s + ending_s:
+    schedule = Schedule(PART_SWEEPS, PART_HEAT * chains.temperature)
+    while deadline.remaining_s > trial.round_s + trial.ending_s:
         clock = Deadline.after(None)
-        flips = torch.rand(states.shape, generator=generator, device=batch.device) < FLIPPED
-        noised = torch.where(flips, 1 - best, best)
-        annealed = _round(problem, batch, noised, Schedule(PART_SWEEPS, PART_HEAT * temperature), generator, None)
+        flips = torch.rand(states.shape, generator=chains.generator, device=batch.device) < FLIPPED
+        annealed = chains.anneal(schedule, torch.where(flips, 1 - best, best))
         for column in range(annealed.shape[1]):
             best = better_parts(problem, batch, best, annealed[:, column : column + 1])
         finish(batch.device)
-        rounds, round_s = rounds + 1, clock.elapsed_s
+        rounds, trial.round_s = rounds + 1, clock.elapsed_s
         report("searching parts, rounds", rounds, best=partial(best_objective, problem, batch, best))
     return torch.cat([best, merged[:, 1:]], dim=1)
-
-
-def _round(
-    problem: Problem,
-    batch: Batch,
-    start: Tensor,
-    schedule: Schedule,
-    generator: torch.Generator,
-    heat: Tensor | None,
-) -> Tensor:
-    seed = int(torch.randint(2**62, (), generator=generator, device=batch.device))
-    return anneal(problem, batch, start, schedule, seed=seed, heat=heat)

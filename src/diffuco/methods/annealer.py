@@ -108,25 +108,26 @@ def best_of_rounds(
     deadline: Deadline,
     problem: Problem,
     batch: Batch,
-    run: Callable[[int], Tensor],
+    run: Callable[[int, float], Tensor],
     first_length: int,
     max_length: int,
     is_enough: Callable[[Tensor, float], bool] | None = None,
 ) -> Tensor:
     """The best states of the rounds that fit into the time, each as long as what is left of it allows. [N, S].
 
-    `run(length)` returns the states of a round [N, S]. The first ones, of `first_length` and more, tell how fast it is.
+    `run(length, expected_s)` returns the states of a round [N, S], which should take so many seconds; 0 if that is not
+    known. The first ones, of `first_length` and more, tell how fast it is.
     `is_enough(states, seconds per step)` is asked after all but the first, and ends them as soon as the speed is known
     well; until then, the length of rounds grows slowly, so that it is asked several times.
     """
-    deadline = after_compiling(deadline, problem, batch, lambda: run(1))
+    deadline = after_compiling(deadline, problem, batch, lambda: run(1, 0.0))
     left_s = deadline.remaining_s
     best = lowest = None
-    length, taken = first_length, 0
+    length, taken, expected_s = first_length, 0, 0.0
     known = (0, 0.0)  # a length, and how long it took
     while length > 0:
         started = time.perf_counter()
-        found = run(length)
+        found = run(length, expected_s)
         finish(batch.device)
         seconds = time.perf_counter() - started
         clock = Deadline.after(None)
@@ -148,6 +149,7 @@ def best_of_rounds(
         is_short = seconds < SHARE_FOR_TRIALS * left_s
         most = GROWTH * length if is_enough and is_short and (is_first or share == SHARE_FOR_TRIALS) else max_length
         length = min(most, int(share * max(0.0, deadline.remaining_s - ending_s) * speed))
+        expected_s = length / speed
     assert best is not None
     return best
 

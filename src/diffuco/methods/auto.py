@@ -35,7 +35,8 @@ from diffuco.methods.proofs import (
     prover,
     try_proof,
 )
-from diffuco.pretrained import choose_models, full_models, has_model
+from diffuco.pretrained import has_model
+from diffuco.pretrained.choice import choose_models, full_models
 from diffuco.problems import MaximumCut, MinimumDominatingSet, Problem, weight_unit
 from diffuco.solution.result import Solution
 

@@ -16,13 +16,13 @@ from threading import Thread
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from diffuco.foundation.devices import pick_device
 from diffuco.foundation.errors import InputError
 from diffuco.graphs.graph import Graph
 from diffuco.problems import Problem, in_weight_units
-from diffuco.solution.result import Solution
+from diffuco.solution.result import Solution, as_states
 
 if TYPE_CHECKING:
     import torch
@@ -116,14 +116,17 @@ class Deadline:
 
 
 class GraphByGraph(Method):
-    """A method that looks at one graph at a time; what it finds for a graph does not depend on the others."""
+    """A method that looks at one graph at a time; what it finds for a graph does not depend on the others.
 
-    @abstractmethod
+    It has a `search`, or its own `solve_one`.
+    """
+
     def search(self, problem: Problem, graph: Graph, seed: int, deadline: Deadline) -> NDArray[np.bool_]:
         """States of one graph that has nodes: [num_nodes], or [num_nodes, S] of which the best is kept.
 
         Weights are in units near the largest (`weight_unit`).
         """
+        raise NotImplementedError(f"{type(self).__name__} has no `search`; write one that returns states of the graph")
 
     def solve(self, problem: Problem, graphs: Sequence[Graph], settings: Settings) -> list[Solution]:
         """Search every graph in turn."""
@@ -142,20 +145,16 @@ class GraphByGraph(Method):
         found = self.search(problem, scaled, seed, deadline) if graph.num_nodes else np.zeros((0, 1), dtype=np.bool_)
         return self.best_of(problem, graph, found, seed, deadline)
 
-    def best_of(
-        self, problem: Problem, graph: Graph, found: NDArray[np.bool_], seed: int, deadline: Deadline
-    ) -> Solution:
+    def best_of(self, problem: Problem, graph: Graph, found: ArrayLike, seed: int, deadline: Deadline) -> Solution:
         """The best of some states, [num_nodes] or [num_nodes, S]."""
         import torch
 
-        from diffuco.graphs.batch import make_batch
-        from diffuco.inference.answers import best_solutions
+        from diffuco.inference.answers import best_solutions, unit_batch
 
-        scaled = in_weight_units(problem, graph)
-        states = torch.from_numpy(found[:, None] if found.ndim == 1 else found).float()
+        states = torch.from_numpy(as_states(found, graph)).float()
         seconds = {"load": 0.0, "sample": deadline.elapsed_s, "decode": 0.0}
         (solution,) = best_solutions(
-            problem, [graph], make_batch([scaled]), states, found_by=self.name, seed=seed, seconds=seconds
+            problem, [graph], unit_batch(problem, [graph]), states, found_by=self.name, seed=seed, seconds=seconds
         )
         return solution
 

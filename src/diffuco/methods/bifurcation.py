@@ -53,7 +53,7 @@ class Bifurcation(Annealer):
     def anneal(self, problem: Problem, batch: Batch, generator: torch.Generator, deadline: Deadline) -> Tensor:
         """The local minimum nearest to where each agent ends. [N, S]."""
 
-        def run(num_steps: int) -> Tensor:
+        def run(num_steps: int, _: float = 0.0) -> Tensor:
             return bifurcate(problem, batch, num_agents, num_steps, generator)
 
         num_agents = min(MAX_AGENTS, max(MIN_AGENTS, MAX_ROWS // max(1, batch.largest)))

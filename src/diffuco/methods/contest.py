@@ -22,11 +22,11 @@ from diffuco.graphs.graph import Graph
 from diffuco.inference.answers import unit_batch
 from diffuco.inference.memory import fits
 from diffuco.inference.refinement import schedule_for
-from diffuco.methods.anneal import FlipAnnealing, anneal_until, annealed_on, flip_coins
+from diffuco.methods.anneal import Chains, FlipAnnealing, anneal_until, annealed_on, flip_coins
 from diffuco.methods.annealer import decoded
 from diffuco.methods.base import Deadline, Settings
 from diffuco.methods.model import AnnealedSamples, Pass, heats, solver_with
-from diffuco.pretrained import full_models
+from diffuco.pretrained.choice import full_models
 from diffuco.problems import Problem
 from diffuco.solution.result import Solution
 
@@ -81,7 +81,7 @@ def run_both(
     heat[half:] = 1.0
     trial = Deadline.after(SHARE_FOR_TRIAL * clock.remaining_s)
     temperature = schedule_for(problem, batch.largest).temperature
-    return anneal_until(trial, problem, batch, start, temperature, generator, heat)
+    return anneal_until(Chains(problem, batch, start, temperature, generator, heat), trial)
 
 
 def try_models(

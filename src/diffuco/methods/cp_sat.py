@@ -18,6 +18,8 @@ from diffuco.methods.exact import ExactMethod, ExactResult
 from diffuco.methods.linear import integers, is_confirmed, model_of, trivial, unbounded
 from diffuco.problems import LinearModel, Problem
 
+WORKERS = 8
+"""Threads per graph, even on fewer cores: each searches in its own way, and one of them is fast."""
 LONG_ROWS = 2.5
 """Linear relaxations are good at rows with more nodes than this on average, such as those of dominating sets."""
 
@@ -33,9 +35,7 @@ class CpSat(ExactMethod):
         """OR-Tools."""
         return None if find_spec("ortools") else f"OR-Tools; {install_hint('exact')}"
 
-    def prove(
-        self, problem: Problem, graph: Graph, *, time_limit_s: float, seed: int = 0, workers: int = 8
-    ) -> ExactResult:
+    def prove(self, problem: Problem, graph: Graph, *, time_limit_s: float, seed: int = 0) -> ExactResult:
         """Search until the optimum is proven or the time is up.
 
         >>> from diffuco.problems import get_problem
@@ -54,7 +54,7 @@ class CpSat(ExactMethod):
         model.minimize(sum(cost * variable for cost, variable in zip(costs, x, strict=True) if cost))
         solver = cp_model.CpSolver()
         solver.parameters.max_time_in_seconds = time_limit_s
-        solver.parameters.num_workers = workers
+        solver.parameters.num_workers = WORKERS
         if len(linear.cost) == linear.num_nodes and linear.matrix.nnz > LONG_ROWS * len(linear.upper):
             # One worker with all cuts beats eight without.
             solver.parameters.num_workers = 1

@@ -24,11 +24,9 @@ MAX_TABU_NODES = 5_000
 """Its matrix is dense: 20,000 nodes took 15 GiB, and a minute and a half before the search began."""
 
 
-class SimulatedAnnealing(GraphByGraph):
-    """30 reads of 1,000 sweeps; given a time limit, rounds of 30 reads that each cool half as fast as the last."""
+class DwaveMethod(GraphByGraph):
+    """What the samplers have in common."""
 
-    name = "sa"
-    summary = "simulated annealing of dwave-samplers, 30 reads of 1,000 sweeps unless given a time limit"
     time_limit = "used"
 
     def solves(self, problem: Problem) -> bool:
@@ -37,7 +35,15 @@ class SimulatedAnnealing(GraphByGraph):
 
     def missing(self) -> str | None:
         """dimod and dwave-samplers."""
-        return _missing()
+        is_there = find_spec("dimod") and find_spec("dwave")
+        return None if is_there else f"dimod and dwave-samplers; {install_hint('dwave')}"
+
+
+class SimulatedAnnealing(DwaveMethod):
+    """30 reads of 1,000 sweeps; given a time limit, rounds of 30 reads that each cool half as fast as the last."""
+
+    name = "sa"
+    summary = "simulated annealing of dwave-samplers, 30 reads of 1,000 sweeps unless given a time limit"
 
     def search(self, problem: Problem, graph: Graph, seed: int, deadline: Deadline) -> NDArray[np.bool_]:
         """Anneal from random states."""
@@ -68,20 +74,11 @@ class SimulatedAnnealing(GraphByGraph):
         return repair(problem, graph, np.hstack(parts))
 
 
-class TabuSearch(GraphByGraph):
+class TabuSearch(DwaveMethod):
     """One search with 20 restarts or, given a time limit, one that takes all of it."""
 
     name = "tabu"
     summary = "tabu search of dwave-samplers, 20 restarts unless given a time limit"
-    time_limit = "used"
-
-    def solves(self, problem: Problem) -> bool:
-        """Problems with a quadratic energy."""
-        return problem.is_quadratic
-
-    def missing(self) -> str | None:
-        """dimod and dwave-samplers."""
-        return _missing()
 
     def search(self, problem: Problem, graph: Graph, seed: int, deadline: Deadline) -> NDArray[np.bool_]:
         """Search from a random state."""
@@ -133,8 +130,3 @@ def _seeds(seed: int) -> Any:
     rng = np.random.default_rng(seed)
     while True:
         yield int(rng.integers(2**31))
-
-
-def _missing() -> str | None:
-    is_there = find_spec("dimod") and find_spec("dwave")
-    return None if is_there else f"dimod and dwave-samplers; {install_hint('dwave')}"

@@ -11,7 +11,8 @@ from diffuco.graphs.graph import Graph
 from diffuco.inference.answers import SampleOptions
 from diffuco.methods.base import Method, Settings
 from diffuco.methods.model import solver_with
-from diffuco.pretrained import FIND_BASELINES, choose_model, list_models
+from diffuco.pretrained import FIND_BASELINES, list_models
+from diffuco.pretrained.choice import choose_model
 from diffuco.problems import Problem
 from diffuco.solution.result import Solution
 

@@ -78,10 +78,6 @@ class ExactMethod(GraphByGraph):
             results = list(pool.map(prove, range(len(parts))))
         return joined(problem, graph, parts, results, clock.elapsed_s)
 
-    def search(self, problem: Problem, graph: Graph, seed: int, deadline: Deadline) -> NDArray[np.bool_]:
-        """The best solution found."""
-        return self.solve_one(problem, graph, seed, deadline).chosen
-
     def solve_one(self, problem: Problem, graph: Graph, seed: int, deadline: Deadline) -> Solution:
         """The best solution found, with its bound."""
         limit_s = self.default_limit_s if deadline.limit_s is None else deadline.remaining_s

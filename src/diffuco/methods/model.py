@@ -21,11 +21,12 @@ from diffuco.inference.answers import SampleOptions, draw_solutions
 from diffuco.inference.refinement import schedule_for, schedule_for_samples
 from diffuco.inference.sampler import OnStep
 from diffuco.inference.solver import Model, Solver, shared_solver
-from diffuco.methods.anneal import NUM_CHAINS, anneal_once, anneal_parts, annealed_on, num_chains
+from diffuco.methods.anneal import NUM_CHAINS, Chains, anneal_once, anneal_parts, annealed_on, num_chains
 from diffuco.methods.annealer import Annealer
 from diffuco.methods.base import Deadline, Method, Settings
 from diffuco.model.checkpoint import Checkpoint
-from diffuco.pretrained import choose_models, has_model, is_known
+from diffuco.pretrained import has_model, is_known
+from diffuco.pretrained.choice import choose_models
 from diffuco.problems import Problem
 from diffuco.solution.result import Solution
 
@@ -171,9 +172,8 @@ class AnnealedSamples(Annealer):
         schedule, heat = schedule_for_samples(problem, batch.largest), None
         if batch.largest >= LARGE_NODES:
             schedule, heat = schedule_for(problem, batch.largest), heats(problem, batch, samples.shape[1])
-        if deadline.limit_s is None:
-            return anneal_once(problem, batch, samples, schedule, generator, heat)
-        return anneal_parts(deadline, problem, batch, lambda: samples, schedule.temperature, generator, heat)
+        chains = Chains(problem, batch, lambda: samples, schedule.temperature, generator, heat)
+        return anneal_once(chains, schedule.num_sweeps) if deadline.limit_s is None else anneal_parts(chains, deadline)
 
     def draw(
         self, problem: Problem, batch: Batch, deadline: Deadline, seeds: np.random.Generator, first: Pass | None = None

@@ -60,8 +60,7 @@ class Networkx(GraphByGraph):
         import networkx
 
         source = networkx.empty_graph(graph.num_nodes)
-        weights = np.ones(graph.num_edges) if graph.edge_weights is None else graph.edge_weights
-        source.add_weighted_edges_from(np.column_stack([graph.edges, weights]).tolist())
+        source.add_weighted_edges_from(np.column_stack([graph.edges, graph.edge_weights_or(1.0)]).tolist())
         source = networkx.relabel_nodes(source, int)
         if graph.node_weights is not None:
             networkx.set_node_attributes(source, dict(enumerate(graph.node_weights.tolist())), "weight")

@@ -1,4 +1,4 @@
-"""Compiled loops of the methods; imported when first needed, as numba takes a third of a second."""
+"""The compiled loop of `sdp`; imported when first needed, as numba takes a third of a second."""
 
 import numpy as np
 from numpy.typing import NDArray

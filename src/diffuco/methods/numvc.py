@@ -40,12 +40,6 @@ class NuMvc(GraphByGraph):
         """It counts nodes."""
         return False
 
-    def search(self, problem: Problem, graph: Graph, seed: int, deadline: Deadline) -> NDArray[np.bool_]:
-        """The best of every walk, as a cover or as the rest. [n, S]."""
-        walking = Walking(problem, graph, seed, has_clock=deadline.limit_s is not None)
-        walking.run(deadline)
-        return walking.states
-
     def solve_one(self, problem: Problem, graph: Graph, seed: int, deadline: Deadline) -> Solution:
         """The best of the walks, with the bound of the cliques."""
         return self.go_on(Walking(problem, graph, seed, has_clock=deadline.limit_s is not None), deadline)

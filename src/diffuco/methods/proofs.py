@@ -162,7 +162,7 @@ def closed_share(graph: Graph) -> float:
     first = (draws[0] * degrees[nodes]).astype(np.int64)
     second = (first + 1 + (draws[1] * (degrees[nodes] - 1)).astype(np.int64)) % degrees[nodes]
     ends = np.sort(graph.csr.indices[starts[nodes] + np.stack([first, second])], axis=0)
-    u, v = np.sort(graph.edges, axis=1).T
+    u, v = graph.edges.T
     return float(np.isin(ends[0] * graph.num_nodes + ends[1], u * graph.num_nodes + v).mean())
 
 

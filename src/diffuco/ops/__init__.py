@@ -64,21 +64,6 @@ def list_neighbor_sum(values: Tensor, lists: NeighborLists) -> Tensor:
     return _symmetric_sum(values, neighbor_sum)
 
 
-def dense_neighbor_sum(values: Tensor, adjacency: Tensor) -> Tensor:
-    """Sum over each node's neighbours in padded dense adjacencies. Reference: `reference.dense_neighbor_sum`."""
-    return reference.dense_neighbor_sum(values, adjacency)
-
-
-def segment_sum(values: Tensor, lengths: Tensor) -> Tensor:
-    """Sum of the rows of each graph. Reference: `reference.segment_sum`."""
-    return reference.segment_sum(values, lengths)
-
-
-def segment_max(values: Tensor, lengths: Tensor) -> Tensor:
-    """Largest value of each graph's rows, at least 0. Reference: `reference.segment_max`."""
-    return reference.segment_max(values, lengths)
-
-
 def decode_quadratic(
     probs: Tensor,
     adjacency: CsrAdjacency | DenseAdjacency,
@@ -205,7 +190,6 @@ def implementations(device: torch.device) -> dict[str, str]:
     """Which implementation serves each operation that has several, for `diffuco doctor`."""
     dense = _decoder(device)
     return {
-        "neighbor sum": "torch",
         "decode dense": dense,
         "decode sparse": "numba" if dense == "numba" else "torch",
         "anneal dense": dense,

@@ -56,6 +56,11 @@ class DenseAdjacency(NamedTuple):
     matrix: Tensor
     """[B, P, P] edge weights, or 0 and 1."""
 
+    @property
+    def is_node(self) -> Tensor:
+        """Which rows hold nodes: all but padding. [B, P]."""
+        return torch.arange(self.matrix.shape[1], device=self.sizes.device) < self.sizes[:, None]
+
     def to_csr(self) -> CsrAdjacency:
         """The same edges in compressed rows, in main memory; padding rows have no neighbours.
 

@@ -28,18 +28,13 @@ class Order(NamedTuple):
     later: Shorts
 
 
+@compiled
 def order_nodes(indptr: Ints, indices: Ints) -> Order:
-    """Order the nodes of a graph.
+    """Order the nodes of a graph: again and again, take one of least degree away (Matula and Beck 1983).
 
     >>> order_nodes(np.array([0, 1, 3, 4]), np.array([1, 0, 2, 1])).cores.tolist()  # the path 0 - 1 - 2
     [1, 1, 1]
     """
-    return Order(*degeneracy_order(indptr, indices))
-
-
-@compiled
-def degeneracy_order(indptr: Ints, indices: Ints) -> tuple[Ints, Ints, Ints, Shorts]:
-    """The fields of `Order`: again and again, take a node of least degree away (Matula and Beck 1983)."""
     num_nodes = len(indptr) - 1
     nodes, places, degrees = np.empty(num_nodes, np.int64), np.empty(num_nodes, np.int64), np.empty(num_nodes, np.int64)
     begins = np.zeros(num_nodes + 1, np.int64)  # of the nodes of a degree in `nodes`
@@ -78,7 +73,7 @@ def degeneracy_order(indptr: Ints, indices: Ints) -> tuple[Ints, Ints, Ints, Sho
             if other < place:
                 later[fill[other]] = place
                 fill[other] += 1
-    return nodes, cores, starts, later
+    return Order(nodes, cores, starts, later)
 
 
 @compiled

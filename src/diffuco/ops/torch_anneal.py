@@ -67,7 +67,7 @@ def anneal_cover(
     [N, S] -> [N, S], of the same type.
     """
     closed = ((adjacency.matrix != 0) | torch.eye(adjacency.matrix.shape[1], device=states.device).bool()).double()
-    is_node = _is_node(adjacency)[..., None]
+    is_node = adjacency.is_node[..., None]
     ones = torch.ones(len(states), device=states.device)
     table: Tensor = torch.stack(costs or (ones, ones)).double().view(2, len(adjacency.sizes), -1, 1)
     cost_chosen, cost_uncovered = table.unbind()
@@ -129,7 +129,7 @@ def _anneal(
     """The annealing loop; `field(x, node)` is the energy with the node less that without it. [B, P, S] -> [B, S]."""
     num_graphs, num_padded, _ = adjacency.matrix.shape
     num_chains = states.shape[1]
-    is_node = _is_node(adjacency)
+    is_node = adjacency.is_node
     x = states.double().view(num_graphs, num_padded, num_chains).where(is_node[..., None], 0.0)
     keys, table = chain_keys(seed, num_graphs, num_chains, states.device), exponentials(states.device).double()
     best, energy = x.clone(), torch.zeros_like(x[:, 0])
@@ -146,8 +146,3 @@ def _anneal(
         best = best.where(~is_better[:, None], x)
         lowest = lowest.where(~is_better, energy)
     return best.view(states.shape).to(states.dtype)
-
-
-def _is_node(adjacency: DenseAdjacency) -> Tensor:
-    """Which rows of the padded graphs hold nodes. [B, P]."""
-    return torch.arange(adjacency.matrix.shape[1], device=adjacency.sizes.device) < adjacency.sizes[:, None]

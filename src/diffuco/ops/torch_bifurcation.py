@@ -86,6 +86,4 @@ def _is_node(adjacency: CsrAdjacency | DenseAdjacency) -> Tensor:
     """Which rows hold nodes: all but padding. [N, 1]."""
     if isinstance(adjacency, CsrAdjacency):
         return adjacency.indptr[1:, None] >= 0
-    return (torch.arange(adjacency.matrix.shape[1], device=adjacency.sizes.device) < adjacency.sizes[:, None]).view(
-        -1, 1
-    )
+    return adjacency.is_node.view(-1, 1)

@@ -75,8 +75,7 @@ def _decode_in_chunks(
     """Run `decode(graphs, values[b, S, P])` on as many graphs at a time as memory allows. [N, S] -> [N, S]."""
     num_graphs, num_padded, _ = adjacency.matrix.shape
     values = probs.double().view(num_graphs, num_padded, -1).transpose(1, 2)  # [B, S, P]
-    mask = torch.arange(num_padded, device=probs.device) < adjacency.sizes[:, None, None]
-    values = torch.where(mask, values, -1.0)  # padding comes last in every order
+    values = torch.where(adjacency.is_node[:, None], values, -1.0)  # padding comes last in every order
     bytes_per_graph = 8 * values.shape[1] * (2 * token_size * num_padded + 2 * 2**token_size)
     chunk_size = max(1, BYTES_PER_CHUNK // max(1, bytes_per_graph))
     states = torch.zeros_like(values)

@@ -80,9 +80,8 @@ def _order(probs: Tensor, adjacency: DenseAdjacency) -> Tensor:
     """Nodes of each graph by falling probability, padding last. [N, S] -> [B, S, P]."""
     num_graphs, num_padded, _ = adjacency.matrix.shape
     values = probs.view(num_graphs, num_padded, probs.shape[1]).transpose(1, 2)
-    mask = torch.arange(num_padded, device=probs.device) < adjacency.sizes[:, None, None]
     # Sorted in their own type, which gives the same order as float64 with fewer bits to sort by.
-    return torch.where(mask, values, -1.0).argsort(dim=2, descending=True, stable=True)
+    return torch.where(adjacency.is_node[:, None], values, -1.0).argsort(dim=2, descending=True, stable=True)
 
 
 def _launch(

@@ -77,15 +77,3 @@ def when_to_choose(card: Card) -> str:
     seen = [kind for kind in ("weighted", "node_weighted") if card["model"].get(kind)]
     weights = f", with {'node ' if seen == ['node_weighted'] else ''}weights" if seen else ""
     return f"about {fewest:,} to {most:,} nodes, density {sparsest:.2g} to {densest:.2g}{weights}"
-
-
-def sparkline(values: list[float], width: int = 40) -> str:
-    """Numbers as a line of at most `width` blocks.
-
-    >>> sparkline([4.0, 2.0, 1.0, 0.0])
-    '█▅▃▁'
-    """
-    blocks = "▁▂▃▄▅▆▇█"
-    chosen = np.array(values)[np.unique(np.linspace(0, len(values) - 1, width).round().astype(int))]
-    span = max(float(np.ptp(chosen)), 1e-12)
-    return "".join(blocks[round((len(blocks) - 1) * float(value - chosen.min()) / span)] for value in chosen)

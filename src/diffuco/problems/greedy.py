@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diffuco.graphs.graph import Graph
-from diffuco.problems.linear_model import node_costs
 
 States = NDArray[np.bool_]
 Rng = np.random.Generator
@@ -23,17 +22,17 @@ ALMOST_FREE = 1e-100
 
 def independent_set(graph: Graph, rng: Rng) -> States:
     """Take the node that weighs most for itself and its neighbours left, drop those, repeat."""
-    return _chosen(_weighing_most, graph, node_costs(graph), rng)
+    return _chosen(_weighing_most, graph, graph.node_weights_or(1.0), rng)
 
 
 def vertex_cover(graph: Graph, rng: Rng) -> States:
     """Take the node with the most uncovered edges for its weight until none is left."""
-    return _chosen(_covering_most, graph, np.maximum(node_costs(graph), ALMOST_FREE), rng)
+    return _chosen(_covering_most, graph, np.maximum(graph.node_weights_or(1.0), ALMOST_FREE), rng)
 
 
 def clique(graph: Graph, rng: Rng) -> States:
     """Take the candidate that weighs most with its neighbours among them; candidates are adjacent to all taken."""
-    targets, weights = graph.csr.indices, node_costs(graph)
+    targets, weights = graph.csr.indices, graph.node_weights_or(1.0)
     sources = np.repeat(np.arange(graph.num_nodes), graph.degrees)
     chosen, is_candidate = np.zeros(graph.num_nodes, dtype=np.bool_), np.ones(graph.num_nodes, dtype=np.bool_)
     rank = rng.permutation(graph.num_nodes)
@@ -51,7 +50,7 @@ def clique(graph: Graph, rng: Rng) -> States:
 
 def dominating_set(graph: Graph, rng: Rng) -> States:
     """Take the node that dominates the most nodes not dominated so far for its weight."""
-    return _chosen(_dominating_most, graph, np.maximum(node_costs(graph), ALMOST_FREE), rng)
+    return _chosen(_dominating_most, graph, np.maximum(graph.node_weights_or(1.0), ALMOST_FREE), rng)
 
 
 def cut(graph: Graph, rng: Rng) -> States:
@@ -69,7 +68,7 @@ def qubo(graph: Graph, rng: Rng) -> States:
     """From all zeros, flip the variable that lowers the value most, until none does."""
     indptr, indices, weights = graph.csr
     chosen = np.zeros(graph.num_nodes, dtype=np.bool_)
-    field = np.zeros(graph.num_nodes) if graph.node_weights is None else graph.node_weights.copy()
+    field = graph.node_weights_or(0.0).copy()
     while True:
         changes = np.where(chosen, -field, field)
         node = int(changes.argmin())

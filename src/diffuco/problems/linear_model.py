@@ -79,16 +79,6 @@ def over_edges(node_cost: Values, graph: Graph, edge_cost: Values, *, pays: Rows
     return LinearModel(cost, matrix, np.concatenate(upper), n, is_symmetric=pays is CUT_PAYS)
 
 
-def node_costs(graph: Graph) -> Values:
-    """Weights of the nodes, 1 where there are none."""
-    return np.ones(graph.num_nodes) if graph.node_weights is None else graph.node_weights
-
-
-def edge_costs(graph: Graph) -> Values:
-    """Weights of the edges, 1 where there are none."""
-    return np.ones(graph.num_edges) if graph.edge_weights is None else graph.edge_weights
-
-
 def pairs_without_edge(graph: Graph) -> NDArray[np.int64]:
     """Pairs of nodes that are not adjacent, [P, 2]; too many for memory are an InputError."""
     num_pairs = graph.num_nodes * (graph.num_nodes - 1) // 2 - graph.num_edges

@@ -55,7 +55,7 @@ class MaximumClique(NodeSetProblem):
     def linear_model(self, graph: Graph) -> linear_model.LinearModel:
         """Of two nodes that are not adjacent at most one is chosen."""
         pairs = linear_model.pairs_without_edge(graph)
-        return linear_model.over_pairs(-linear_model.node_costs(graph), pairs, factor=1.0, upper=1.0)
+        return linear_model.over_pairs(-graph.node_weights_or(1.0), pairs, factor=1.0, upper=1.0)
 
     def greedy(self, graph: Graph, rng: np.random.Generator) -> States:
         """Take the candidate that weighs most with its neighbours among the candidates."""

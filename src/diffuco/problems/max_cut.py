@@ -52,7 +52,7 @@ class MaximumCut(Problem):
         return linear_model.over_edges(
             np.zeros(graph.num_nodes),
             graph,
-            -linear_model.edge_costs(graph),
+            -graph.edge_weights_or(1.0),
             pays=linear_model.CUT_PAYS,
             costs=linear_model.CUT_COSTS,
         )

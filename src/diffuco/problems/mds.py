@@ -59,7 +59,7 @@ class MinimumDominatingSet(NodeSetProblem):
 
     def local_field(self, batch: Batch, x: Tensor) -> Tensor:
         """w_i - penalty * sum over i and its neighbours j of the chance that only i dominates j, weighed. [N, S]."""
-        # Leaving i out of a product divides it by (1 - x_i), which the floor in log_free keeps finite.
+        # Leaving i out of a product divides it by (1 - x_i), which log_free keeps above 0.
         alone = undominated(batch, x)
         saved = self.penalty * (alone + batch.neighbor_sum(alone)) / log_free(x).exp()
         field = weigh(batch, x.new_ones(x.shape)) - saved
@@ -67,7 +67,7 @@ class MinimumDominatingSet(NodeSetProblem):
 
     def linear_model(self, graph: Graph) -> linear_model.LinearModel:
         """Of every node and its neighbours at least one is chosen."""
-        return linear_model.over_neighborhoods(linear_model.node_costs(graph), graph)
+        return linear_model.over_neighborhoods(graph.node_weights_or(1.0), graph)
 
     def greedy(self, graph: Graph, rng: np.random.Generator) -> States:
         """Take the node that dominates the most new nodes for its weight."""
@@ -82,8 +82,7 @@ def undominated(batch: Batch, x: Tensor) -> Tensor:
 
 
 def log_free(x: Tensor) -> Tensor:
-    """log(1 - x), with chosen nodes at the smallest float that still divides out: products with them vanish. [N, S]."""
-    from torch import finfo
+    """log(1 - x), finite for chosen nodes too; products with them vanish. [N, S]."""
+    from diffuco.graphs.batch.base import finite_log
 
-    smallest = finfo(x.dtype).tiny ** 0.25
-    return (1 - x).clamp(min=smallest).log()
+    return finite_log(1 - x)

@@ -62,7 +62,7 @@ class MinimumVertexCover(NodeSetProblem):
 
     def linear_model(self, graph: Graph) -> linear_model.LinearModel:
         """Of two adjacent nodes at least one is chosen."""
-        return linear_model.over_pairs(linear_model.node_costs(graph), graph.edges, factor=-1.0, upper=-1.0)
+        return linear_model.over_pairs(graph.node_weights_or(1.0), graph.edges, factor=-1.0, upper=-1.0)
 
     def greedy(self, graph: Graph, rng: np.random.Generator) -> States:
         """Take the node with the most uncovered edges for its weight."""

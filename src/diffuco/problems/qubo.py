@@ -42,8 +42,8 @@ class Qubo(Problem):
     def check(self, graph: Graph, chosen: States) -> Verdict:
         """Add up the coefficients of the chosen variables; there are no constraints."""
         u, v = graph.edges.T
-        quadratic = linear_model.edge_costs(graph)[chosen[u] & chosen[v]].sum()
-        linear = 0.0 if graph.node_weights is None else graph.node_weights[chosen].sum()
+        quadratic = graph.edge_weights_or(1.0)[chosen[u] & chosen[v]].sum()
+        linear = graph.node_weights_or(0.0)[chosen].sum()
         return Verdict(float(linear + quadratic), 0)
 
     def form(self, batch: Batch) -> QuadraticForm:
@@ -53,9 +53,9 @@ class Qubo(Problem):
     def linear_model(self, graph: Graph) -> linear_model.LinearModel:
         """One more variable per edge, which is the product of its ends."""
         return linear_model.over_edges(
-            np.zeros(graph.num_nodes) if graph.node_weights is None else graph.node_weights,
+            graph.node_weights_or(0.0),
             graph,
-            linear_model.edge_costs(graph),
+            graph.edge_weights_or(1.0),
             pays=linear_model.BOTH_PAYS,
             costs=linear_model.BOTH_COSTS,
         )

@@ -10,7 +10,6 @@ import numpy as np
 from diffuco.foundation.errors import GraphWarning, InputError
 from diffuco.graphs.graph import Graph
 from diffuco.problems.base import Problem
-from diffuco.problems.linear_model import edge_costs
 from diffuco.problems.qubo import Qubo
 
 
@@ -78,7 +77,7 @@ def weight_unit(problem: Problem, graph: Graph) -> float:
     if graph.edge_weights is None and graph.node_weights is None:
         return 1.0
     used = [graph.node_weights] if problem.uses_node_weights else []
-    used += [edge_costs(graph)] if problem.uses_edge_weights else []
+    used += [graph.edge_weights_or(1.0)] if problem.uses_edge_weights else []
     largest = max((float(np.abs(weights).max(initial=0.0)) for weights in used if weights is not None), default=0.0)
     if not problem.scales_with_weights or not largest:
         return 1.0
@@ -92,7 +91,7 @@ def in_weight_units(problem: Problem, graph: Graph) -> Graph:
         return known
     return replace(
         known,
-        edge_weights=edge_costs(known) / unit if problem.uses_edge_weights else None,
+        edge_weights=known.edge_weights_or(1.0) / unit if problem.uses_edge_weights else None,
         node_weights=None if known.node_weights is None else known.node_weights / unit,
     )
 

@@ -107,11 +107,7 @@ def _label(source: Source, number: int, text: str) -> str:
 
 
 def _read_json(source: Source) -> tuple[dict[str, Any], Iterator[tuple[str, str]]]:
-    try:
-        record = json.loads(_decoded(source))
-    except (ValueError, RecursionError) as error:
-        line = getattr(error, "lineno", None)
-        raise source.error(f"this is not JSON ({getattr(error, 'msg', error)}); check the file", line) from None
+    record = source.from_json(_decoded(source), "check the file")
     if not isinstance(record, dict) or not isinstance(record.get("solution"), list):
         raise source.error("it has no list 'solution'; give what `diffuco solve --json` prints for one graph")
     claims = {name: value for name, value in record.items() if name != "solution"}
@@ -120,9 +116,5 @@ def _read_json(source: Source) -> tuple[dict[str, Any], Iterator[tuple[str, str]
 
 
 def _decoded(source: Source) -> str:
-    content = b"".join(source.chunks())
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise source.error("this is not UTF-8 text; give a file written by `diffuco solve --output`", line) from None
+    problem = "this is not UTF-8 text; give a file written by `diffuco solve --output`"
+    return source.decoded(b"".join(source.chunks()), problem)

@@ -1,15 +1,15 @@
 """The result of a solve: the best sample, checked independently, with everything needed to reproduce it."""
 
-import warnings
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from diffuco.foundation.errors import InputError
 from diffuco.graphs.graph import Graph
-from diffuco.problems import Problem
+from diffuco.problems import Problem, in_weight_units, weight_unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +61,36 @@ class Solution:
         object.__setattr__(self, "feasible", verdict.feasible)
         object.__setattr__(self, "violations", verdict.violations)
 
+    @classmethod
+    def of(
+        cls, problem: Problem, graph: Graph, chosen: ArrayLike, *, found_by: str, seed: int = 0, seconds: float = 0.0
+    ) -> "Solution":
+        """The solution that a method of your own found, from a mask over the nodes: True and False, or 1 and 0.
+
+        >>> from diffuco.problems import get_problem
+        >>> path = Graph.from_edges([(0, 1), (1, 2)], labels=["a", "b", "c"])
+        >>> Solution.of(get_problem("mis"), path, [1, 0, 1], found_by="my-solver").nodes
+        ['a', 'c']
+        """
+        import torch
+
+        from diffuco.graphs.batch import SparseBatch
+
+        states = as_states(np.atleast_1d(chosen)[:, None], graph)
+        batch = SparseBatch.from_graphs([in_weight_units(problem, graph)])
+        energy = problem.energy(batch, torch.from_numpy(states).double())
+        return cls(
+            problem=problem,
+            graph=graph,
+            chosen=states[:, 0],
+            states=states,
+            energies=[weight_unit(problem, graph) * energy[0, 0].item()],
+            objectives=[problem.check(graph, states[:, 0]).objective],
+            found_by=found_by,
+            seed=seed,
+            seconds={"load": 0.0, "sample": seconds, "decode": 0.0},
+        )
+
     @property
     def nodes(self) -> list[Hashable]:
         """The chosen nodes, by their labels in the input."""
@@ -72,12 +102,6 @@ class Solution:
         if self.bound is None or (self.objective == 0 and self.bound != 0):
             return None
         return abs(self.bound - self.objective) / abs(self.objective) if self.objective else 0.0
-
-    @property
-    def model(self) -> str:
-        """The old name of `found_by`."""
-        warnings.warn("Solution.model is now Solution.found_by", DeprecationWarning, stacklevel=2)
-        return self.found_by
 
     def to_dict(self) -> dict[str, Any]:
         """Everything `--json` prints, as plain Python values."""
@@ -92,7 +116,7 @@ class Solution:
             "optimal": self.optimal,
             "bound": None if self.bound is None else as_count(self.bound),
             "gap": self.gap,
-            "solution": [label if isinstance(label, int | str) else str(label) for label in self.nodes],
+            "solution": [plain_label(label) for label in self.nodes],
             "energies": self.energies,
             "objectives": [as_count(value) for value in self.objectives],
             "sweeps": self.sweeps,
@@ -101,6 +125,24 @@ class Solution:
             "reason": self.reason,
             "seed": self.seed,
         }
+
+
+def as_states(found: ArrayLike, graph: Graph) -> NDArray[np.bool_]:
+    """States of a graph, [num_nodes] or [num_nodes, S] of True and False or 1 and 0, as a mask. [num_nodes, S]."""
+    given = np.asarray(found)
+    states = given[:, None] if given.ndim == 1 else given
+    if states.ndim != 2 or len(states) != graph.num_nodes or not states.shape[1]:
+        name = graph.name or "graph"
+        raise InputError(f"{name}: states of shape {given.shape}; give one entry for each of {graph.num_nodes} nodes")
+    odd = states[(states != 0) & (states != 1)]
+    if odd.size:
+        raise InputError(f"nodes are chosen by True and False or 1 and 0, not by {odd[0]}; round the states")
+    return states.astype(np.bool_)
+
+
+def plain_label(label: Hashable) -> int | str:
+    """A label as JSON can hold it."""
+    return label if isinstance(label, int | str) else str(label)
 
 
 def as_count(value: float) -> int | float:

@@ -51,9 +51,22 @@ def _add(known: dict[bytes, Solution], found: Solution) -> None:
 
 def _variations(best: Solution, seed: int) -> Solution:
     """States near a solution."""
+    import torch
+
+    from diffuco.inference.answers import best_solutions, unit_batch
+
     flips = np.random.default_rng(seed).random((len(best.chosen), NUM_VARIATIONS)) < FLIPPED_SHARE
     states = repair(best.problem, best.graph, best.chosen[:, None] ^ flips)
-    return replace(best, states=states, found_by="variation", reason="")
+    (found,) = best_solutions(
+        best.problem,
+        [best.graph],
+        unit_batch(best.problem, [best.graph]),
+        torch.from_numpy(states).float(),
+        found_by="variation",
+        seed=best.seed,
+        seconds=best.seconds,
+    )
+    return found
 
 
 def _best_first(known: dict[bytes, Solution], count: int) -> list[Solution]:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from diffuco.foundation.provenance import hardware, source_commit
 from diffuco.graphs.statistics import GraphStatistics
-from diffuco.inference.sampler import Sampler
 from diffuco.model.checkpoint import save_checkpoint
 from diffuco.training.parts import Parts
 from diffuco.training.reporting import Reporter
@@ -23,9 +22,6 @@ class Keeper:
         self.out, self.config, self.network = out, parts.config, parts.network
         self.engine, self.optimizer = take_step.engine, take_step.optimizer
         self.validation, self.statistics = validation, statistics
-        self.sampler = Sampler(
-            take_step.denoiser, parts.config.num_steps, validation.device, records=parts.network.is_recordable
-        )
 
     def keep(self, state: Progress, report: Reporter, *, stops: bool) -> None:
         """After a step, validate and write the files that are due; when the sitting ends, all but `best`."""
@@ -33,7 +29,7 @@ class Keeper:
         ends = stops or state.step == config.total_steps
         scores: dict[str, float] = {}
         if state.step % config.validate_every == 0 or state.step == config.total_steps:
-            scores = self.validation.run(self.sampler)
+            scores = self.validation.run()
             report.validation(state.step, scores)
             if scores["energy"] < state.best_energy:
                 state.best_energy = scores["energy"]

@@ -91,7 +91,7 @@ def train(
         if parts.num_examples:
             data.add_examples(find_examples(parts, train_graphs, group.device, show=show))
         take_step = TrainStep(parts, data)
-        validation = Validation(parts.problem, validation_graphs, config, group.device)
+        validation = Validation(parts, take_step.denoiser, validation_graphs, group.device)
         keeper = Keeper(out, parts, take_step, validation, describe(train_graphs))
 
         # Resume.

@@ -14,7 +14,6 @@ import torch
 from diffuco.foundation.devices import now
 from diffuco.foundation.distributed import Group
 from diffuco.graphs.graph import Graph
-from diffuco.inference.sampler import Sampler
 from diffuco.training.config import TrainConfig
 from diffuco.training.data import TrainingGraphs
 from diffuco.training.parts import Parts
@@ -61,11 +60,10 @@ def measured_pace(
             timed.append(now(group.device) - started)
         taken[size] += 1
     step_s = statistics.mean(timed)
-    validation = Validation(parts.problem, validation_graphs, config, group.device)
-    sampler = Sampler(take_step.denoiser, config.num_steps, group.device, records=parts.network.is_recordable)
-    validation.run(sampler)  # which may compile
+    validation = Validation(parts, take_step.denoiser, validation_graphs, group.device)
+    validation.run()  # which may compile
     started = time.perf_counter()
-    validation.run(sampler)
+    validation.run()
     return Pace(step_s, time.perf_counter() - started)
 
 

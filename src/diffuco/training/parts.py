@@ -38,14 +38,15 @@ class Parts:
     noise: Noise
     objective: Objective
 
-    def objective_at(self, step: int) -> Objective:
-        """What an optimiser step minimises."""
-        return Imitation() if step < self.config.imitation_steps else self.objective
+    @property
+    def first_objective(self) -> Objective:
+        """What the first steps minimise."""
+        return Imitation() if self.config.imitation_steps else self.objective
 
     @property
     def num_examples(self) -> int:
         """Solutions of every training graph that the run learns from."""
-        return max(self.objective_at(0).num_examples, self.objective.num_examples)
+        return max(self.first_objective.num_examples, self.objective.num_examples)
 
 
 def choose_parts(

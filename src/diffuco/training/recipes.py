@@ -112,74 +112,9 @@ def max_cut_gset() -> TrainConfig:
     return replace(max_cut_er(), dataset="mixed-200-500", anneal_epochs=90)
 
 
-def mis_rb_small_16() -> TrainConfig:
-    """MIS on RB-small with twice the steps, grown from the shipped model: minutes on one GPU."""
-    return grown("mis-rb-small", mis_rb_small(), anneal_epochs=70)
-
-
-def mis_rb_small_32() -> TrainConfig:
-    """MIS on RB-small with four times the steps, grown from the model with twice: minutes on one GPU."""
-    return cold(grown("mis-rb-small-16", mis_rb_small_16(), anneal_epochs=60), temperature=0.002)
-
-
-def max_cut_ba_small_12() -> TrainConfig:
-    """Maximum cut on BA-small with twice the steps, grown from the shipped model: minutes on one GPU."""
-    start = max_cut_ba_small()
-    return replace(grown("max-cut-ba-small", start, anneal_epochs=60), start_temperature=start.start_temperature)
-
-
-def mds_ba_small_12() -> TrainConfig:
-    """Minimum dominating set on BA-small with twice the steps, grown from the shipped model: minutes on one GPU."""
-    return grown("mds-ba-small", mds_ba_small(), anneal_epochs=60)
-
-
-def mis_rb_large_16() -> TrainConfig:
-    """MIS on RB-large with twice the steps, grown from the shipped model: minutes on one GPU.
-
-    The model of this name trained on for 132 epochs, from a temperature of 0.02, which took 13 minutes more.
-    """
-    return grown("mis-rb-large", mis_rb_large(), anneal_epochs=24)
-
-
-def mis_rb_large_64() -> TrainConfig:
-    """MIS on RB-large with eight times the steps, grown from the model with twice: minutes on one GPU."""
-    start = grown("mis-rb-large-16", mis_rb_large_16(), anneal_epochs=25)
-    return cold(replace(start, num_steps=64), temperature=0.002)
-
-
-def max_clique_rb_small_32() -> TrainConfig:
-    """Maximum clique on RB-small with twice the steps, grown from the shipped model: minutes on one GPU."""
-    return cold(grown("max-clique-rb-small", max_clique_rb_small(), anneal_epochs=165), temperature=0.01)
-
-
-def max_cut_ba_small_24() -> TrainConfig:
-    """Maximum cut on BA-small with four times the steps, grown from the model with twice: minutes on one GPU."""
-    return grown("max-cut-ba-small-12", max_cut_ba_small_12(), anneal_epochs=50)
-
-
-def max_cut_ba_small_48() -> TrainConfig:
-    """Maximum cut on BA-small with eight times the steps, grown from the model with four: minutes on one GPU."""
-    return cold(grown("max-cut-ba-small-24", max_cut_ba_small_24(), anneal_epochs=45), temperature=0.004)
-
-
-def mds_ba_small_24() -> TrainConfig:
-    """Dominating set on BA-small with four times the steps, grown from the model with twice: minutes on one GPU."""
-    return grown("mds-ba-small-12", mds_ba_small_12(), anneal_epochs=50)
-
-
-def mds_ba_small_48() -> TrainConfig:
-    """Dominating set on BA-small with eight times the steps, grown from the model with four: minutes on one GPU."""
-    return cold(grown("mds-ba-small-24", mds_ba_small_24(), anneal_epochs=45), temperature=0.003)
-
-
 def mis_sparse() -> TrainConfig:
     """MIS on sparse graphs of ten families: minutes on one GPU."""
     return replace(mis_rb_small(), dataset="sparse", num_steps=6, anneal_epochs=100)
-
-
-def mis_sparse_12() -> TrainConfig:
-    """MIS on sparse graphs with twice the steps, grown from the shipped model: minutes on one GPU."""
-    return grown("mis-sparse", mis_sparse(), anneal_epochs=52)
 
 
 def max_cut_sparse() -> TrainConfig:
@@ -192,46 +127,9 @@ def max_cut_sparse_weighted() -> TrainConfig:
     return replace(max_cut_sparse(), dataset="sparse-weighted", weighted=True, anneal_epochs=80)
 
 
-def max_cut_sparse_weighted_24() -> TrainConfig:
-    """Maximum cut on sparse graphs with edge weights, four times the steps, grown from the shipped model: minutes."""
-    start = grown("max-cut-sparse-weighted", max_cut_sparse_weighted(), anneal_epochs=16)
-    return cold(replace(start, num_steps=24), temperature=0.005)
-
-
-def max_cut_sparse_12() -> TrainConfig:
-    """Maximum cut on sparse graphs with twice the steps, grown from the shipped model: minutes on one GPU."""
-    return grown("max-cut-sparse", max_cut_sparse(), anneal_epochs=52)
-
-
 def mds_sparse() -> TrainConfig:
     """Minimum dominating set on sparse graphs of ten families: minutes on one GPU."""
     return replace(mis_sparse(), problem="mds")
-
-
-def mds_sparse_12() -> TrainConfig:
-    """Dominating set on sparse graphs with twice the steps, grown from the shipped model: minutes on one GPU."""
-    return grown("mds-sparse", mds_sparse(), anneal_epochs=52)
-
-
-def mds_sparse_24() -> TrainConfig:
-    """Dominating set on sparse graphs with four times the steps, grown from the model with two: minutes on one GPU."""
-    return cold(grown("mds-sparse-12", mds_sparse_12(), anneal_epochs=8), temperature=0.005)
-
-
-def mds_sparse_48() -> TrainConfig:
-    """Dominating set on sparse graphs with eight times the steps, on twice the graphs: minutes on one GPU."""
-    start = grown("mds-sparse-24", mds_sparse_24(), anneal_epochs=20)
-    return cold(replace(start, learning_rate=0.001, num_train_graphs=8000), temperature=0.003)
-
-
-def mis_sparse_48() -> TrainConfig:
-    """MIS on sparse graphs with eight times the steps, on twice the graphs: minutes on one GPU."""
-    return replace(mds_sparse_48(), problem="mis", start_from="mis-sparse-12")
-
-
-def max_cut_sparse_48() -> TrainConfig:
-    """Maximum cut on sparse graphs with eight times the steps, on twice the graphs: minutes on one GPU."""
-    return replace(mds_sparse_48(), problem="max-cut", start_from="max-cut-sparse-12", start_temperature=0.004)
 
 
 def mis_rb_100() -> TrainConfig:
@@ -305,20 +203,116 @@ def qubo_tiny() -> TrainConfig:
     return replace(mis_tiny(), problem="qubo", dataset="qubo-tiny", start_temperature=50.0, weighted=True)
 
 
-def grown(name: str, start: TrainConfig, *, anneal_epochs: int) -> TrainConfig:
-    """Continued training of a shipped model in which each diffusion step becomes two.
+TWICE = "with twice the steps, grown from the shipped model: minutes on one GPU."
+FOUR_TIMES = "with four times the steps, grown from the model with twice: minutes on one GPU."
+EIGHT_TIMES = "with eight times the steps, grown from the model with four: minutes on one GPU."
+
+
+def grown(
+    recipe: Callable[[], TrainConfig],
+    about: str,
+    *,
+    anneal_epochs: int,
+    num_steps: int | None = None,
+    temperature: float = 0.03,
+    is_cold: bool = False,
+) -> Callable[[], TrainConfig]:
+    """Continued training of a recipe's model with more diffusion steps, twice as many unless `num_steps` says more.
 
     The temperature starts low, near where the model's training ended. With the usual start temperature, independent
-    sets lost half of what the added steps had gained and dominating sets lost all of it.
+    sets lost half of what the added steps had gained and dominating sets lost all of it. A model that has grown before
+    `is_cold`, at half the learning rate: the entropies of all its steps add up, so more steps need less heat.
     """
+
+    def make() -> TrainConfig:
+        start = recipe()
+        return replace(
+            start,
+            start_from=recipe.__name__.replace("_", "-"),
+            num_steps=num_steps or 2 * start.num_steps,
+            start_temperature=temperature,
+            learning_rate=start.learning_rate / (2 if is_cold else 1),
+            anneal_epochs=anneal_epochs,
+        )
+
+    make.__name__ = f"{recipe.__name__.rstrip('_0123456789')}_{make().num_steps}"
+    make.__doc__ = about
+    return make
+
+
+mis_rb_small_16 = grown(mis_rb_small, f"MIS on RB-small {TWICE}", anneal_epochs=70)
+mis_rb_small_32 = grown(
+    mis_rb_small_16, f"MIS on RB-small {FOUR_TIMES}", anneal_epochs=60, temperature=0.002, is_cold=True
+)
+mis_rb_large_16 = grown(
+    mis_rb_large,
+    f"""MIS on RB-large {TWICE}
+
+    The model of this name trained on for 132 epochs, from a temperature of 0.02, which took 13 minutes more.
+    """,
+    anneal_epochs=24,
+)
+mis_rb_large_64 = grown(
+    mis_rb_large_16,
+    "MIS on RB-large with eight times the steps, grown from the model with twice: minutes on one GPU.",
+    anneal_epochs=25,
+    num_steps=64,
+    temperature=0.002,
+    is_cold=True,
+)
+max_clique_rb_small_32 = grown(
+    max_clique_rb_small, f"Maximum clique on RB-small {TWICE}", anneal_epochs=165, temperature=0.01, is_cold=True
+)
+max_cut_ba_small_12 = grown(max_cut_ba_small, f"Maximum cut on BA-small {TWICE}", anneal_epochs=60, temperature=0.1)
+max_cut_ba_small_24 = grown(max_cut_ba_small_12, f"Maximum cut on BA-small {FOUR_TIMES}", anneal_epochs=50)
+max_cut_ba_small_48 = grown(
+    max_cut_ba_small_24, f"Maximum cut on BA-small {EIGHT_TIMES}", anneal_epochs=45, temperature=0.004, is_cold=True
+)
+mds_ba_small_12 = grown(mds_ba_small, f"Minimum dominating set on BA-small {TWICE}", anneal_epochs=60)
+mds_ba_small_24 = grown(mds_ba_small_12, f"Dominating set on BA-small {FOUR_TIMES}", anneal_epochs=50)
+mds_ba_small_48 = grown(
+    mds_ba_small_24, f"Dominating set on BA-small {EIGHT_TIMES}", anneal_epochs=45, temperature=0.003, is_cold=True
+)
+mis_sparse_12 = grown(mis_sparse, f"MIS on sparse graphs {TWICE}", anneal_epochs=52)
+max_cut_sparse_12 = grown(max_cut_sparse, f"Maximum cut on sparse graphs {TWICE}", anneal_epochs=52)
+max_cut_sparse_weighted_24 = grown(
+    max_cut_sparse_weighted,
+    "Maximum cut on sparse graphs with edge weights, four times the steps, grown from the shipped model: minutes.",
+    anneal_epochs=16,
+    num_steps=24,
+    temperature=0.005,
+    is_cold=True,
+)
+mds_sparse_12 = grown(mds_sparse, f"Dominating set on sparse graphs {TWICE}", anneal_epochs=52)
+mds_sparse_24 = grown(
+    mds_sparse_12,
+    "Dominating set on sparse graphs with four times the steps, grown from the model with two: minutes on one GPU.",
+    anneal_epochs=8,
+    temperature=0.005,
+    is_cold=True,
+)
+
+
+def mds_sparse_48() -> TrainConfig:
+    """Dominating set on sparse graphs with eight times the steps, on twice the graphs: minutes on one GPU."""
     return replace(
-        start, start_from=name, num_steps=2 * start.num_steps, start_temperature=0.03, anneal_epochs=anneal_epochs
+        mds_sparse_24(),
+        start_from="mds-sparse-24",
+        num_steps=48,
+        start_temperature=0.003,
+        anneal_epochs=20,
+        num_train_graphs=8000,
     )
 
 
-def cold(config: TrainConfig, *, temperature: float) -> TrainConfig:
-    """For a model that has grown before: the entropies of all its steps add up, so more steps need less heat."""
-    return replace(config, start_temperature=temperature, learning_rate=config.learning_rate / 2)
+def mis_sparse_48() -> TrainConfig:
+    """MIS on sparse graphs with eight times the steps, on twice the graphs: minutes on one GPU."""
+    return replace(mds_sparse_48(), problem="mis", start_from="mis-sparse-12")
+
+
+def max_cut_sparse_48() -> TrainConfig:
+    """Maximum cut on sparse graphs with eight times the steps, on twice the graphs: minutes on one GPU."""
+    return replace(mds_sparse_48(), problem="max-cut", start_from="max-cut-sparse-12", start_temperature=0.004)
 
 
 def one_step(recipe: Callable[[], TrainConfig], *, anneal: bool) -> Callable[[], TrainConfig]:

@@ -46,7 +46,7 @@ def load_state(folder: Path, config: TrainConfig, model: nn.Module, optimizer: R
     tensors, metadata = read_safetensors(folder / FILE)
     before, progress = _parse_header(folder, metadata)
     expected = _digest(tensors, metadata["diffuco-resume"])
-    if metadata.get("digest", expected) != expected:  # older files have none
+    if metadata.get("digest") != expected:
         raise InputError(
             f"{folder / FILE}: the state does not match its digest, so the file is damaged; start the run anew in "
             "another folder"

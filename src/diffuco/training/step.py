@@ -37,7 +37,7 @@ class TrainStep:
         # Imitation has its own, because the fused engine reserves memory for the calls of an objective.
         self.denoiser, self.imitator = (
             accelerate(network, self.parameters, self.engine, calls_at_once=objective.calls_at_once)
-            for objective in (parts.objective, parts.objective_at(0))
+            for objective in (parts.objective, parts.first_objective)
         )
         self.optimizer = RAdam(self.parameters, config.learning_rate)
         # A recording stays on the device and in one process.
@@ -68,7 +68,7 @@ class TrainStep:
         parts, (temperature, learning_rate) = self.parts, schedules
         self.optimizer.learning_rate.copy_(learning_rate)
         self.parameters.gradient.zero_()
-        objective = parts.objective_at(0) if imitates else parts.objective
+        objective = parts.first_objective if imitates else parts.objective
         examples = self.data.examples_of(batch, chosen) if objective.num_examples else None
         numbers = objective.backward(
             self.imitator if imitates else self.denoiser,

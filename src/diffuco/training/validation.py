@@ -6,31 +6,31 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from diffuco.diffusion.reverse import Denoiser
 from diffuco.graphs.batch import Batch, make_batch
 from diffuco.graphs.by_size import batches_by_size, rows_per_batch
 from diffuco.graphs.graph import Graph
 from diffuco.inference.answers import draw_solutions
 from diffuco.inference.decoding import conditional_expectation
 from diffuco.inference.sampler import Sampler
-from diffuco.problems import Problem
-from diffuco.training.config import TrainConfig
+from diffuco.training.parts import Parts
 
 
 class Validation:
     """Held-out graphs and a reference that needs no solver: the energy that CE reaches from p = 1/2."""
 
-    def __init__(self, problem: Problem, graphs: Sequence[Graph], config: TrainConfig, device: torch.device) -> None:
-        self.problem = problem
-        self.config = config
-        self.device = device
+    def __init__(self, parts: Parts, denoiser: Denoiser, graphs: Sequence[Graph], device: torch.device) -> None:
+        self.problem, self.config, self.device = parts.problem, parts.config, device
+        config, records = parts.config, parts.network.is_recordable
+        self.sampler = Sampler(denoiser, config.num_steps, device, records=records)
         groups = batches_by_size(graphs, config.validation_samples, rows_per_batch(device))
         self.batches = [make_batch([graphs[position] for position in group], device) for group in groups]
         self.greedy = torch.cat([self._greedy_energy(batch) for batch in self.batches])  # [B]
 
-    def run(self, sampler: Sampler) -> dict[str, float]:
+    def run(self) -> dict[str, float]:
         """Energies after CE, with as many steps as in training: mean, best of the samples, gain over the reference."""
         seeds = np.random.default_rng(self.config.seed)
-        energies = torch.cat([self._energies(sampler, batch, seeds) for batch in self.batches])  # [B, S]
+        energies = torch.cat([self._energies(batch, seeds) for batch in self.batches])  # [B, S]
         gain = (self.greedy - energies.mean(1)) / self.greedy.abs().clamp(min=1e-9)
         return {
             "energy": energies.mean().item(),
@@ -38,9 +38,9 @@ class Validation:
             "gain_over_greedy": gain.mean().item(),
         }
 
-    def _energies(self, sampler: Sampler, batch: Batch, seeds: np.random.Generator) -> Tensor:
+    def _energies(self, batch: Batch, seeds: np.random.Generator) -> Tensor:
         states, _ = draw_solutions(
-            sampler,
+            self.sampler,
             self.problem,
             batch,
             num_samples=self.config.validation_samples,

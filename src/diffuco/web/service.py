@@ -25,10 +25,11 @@ from diffuco.inference.memory import TYPICAL_HIDDEN, requirement
 from diffuco.methods import ModelMethod, check_method, get_method
 from diffuco.methods.exact import ExactMethod
 from diffuco.model.checkpoint import Checkpoint
-from diffuco.pretrained import choose_model, list_models, load_model, problem_of, serves
+from diffuco.pretrained import list_models, load_model, problem_of, serves
 from diffuco.pretrained.cards import measured, trained_on, when_to_choose
+from diffuco.pretrained.choice import choose_model
 from diffuco.problems import all_problems, check_node_weights, get_problem, weights_note, without_ignored_weights
-from diffuco.solution.result import Solution, as_count
+from diffuco.solution.result import Solution, as_count, plain_label
 from diffuco.solving.entry import choose_method, solve
 from diffuco.web import messages
 from diffuco.web.events import Watched
@@ -37,8 +38,8 @@ from diffuco.web.queue import Options, Solved
 
 SAMPLE_OPTIONS = {"samples", "step_factor", "refine"}
 """Fields of a request that ask for a model, beside `model` itself."""
-MAX_WEIGHT = 1e15
-"""Energies contain sums and squares of weights in single precision; larger weights could overflow."""
+MAX_WEIGHT = 1e100
+"""Objectives are sums of weights; those of larger ones could leave the range of float64, and JSON has no infinity."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ class Service:
         note, graph = weights_note(kind, read.graph), without_ignored_weights(kind, read.graph)
         check_node_weights(kind, graph, graph.name or "graph")
         if note and graph is read.graph:  # weights are assumed; written out, nothing warns of them again
-            graph = replace(graph, edge_weights=np.ones(graph.num_edges))
+            graph = replace(graph, edge_weights=graph.edge_weights_or(1.0))
         return ReadGraph(graph, [*read.notes, note]) if note else read
 
     def answer(self, request: messages.SolveRequest, read: ReadGraph, solved: Solved) -> dict[str, Any]:
@@ -252,7 +253,7 @@ class Service:
 def shown_graph(read: ReadGraph) -> dict[str, Any]:
     """A graph as the page draws it."""
     graph = read.graph
-    labels = None if graph.labels == range(graph.num_nodes) else [_plain(label) for label in graph.labels]
+    labels = None if graph.labels == range(graph.num_nodes) else [plain_label(label) for label in graph.labels]
     return {
         "name": graph.name,
         "nodes": graph.num_nodes,
@@ -271,10 +272,6 @@ def _check_weights(graph: Graph) -> None:
             raise RefusalError(
                 422, f"the largest {kind} weight is {largest:g}; scale the weights to at most {MAX_WEIGHT:g}"
             )
-
-
-def _plain(label: object) -> int | str:
-    return label if isinstance(label, int | str) else str(label)
 
 
 def _rb_edges(source: messages.RbGraph) -> float:

@@ -60,6 +60,16 @@ class Batch(ABC):
     def neighbor_sum(self, values: Tensor, *, weighted: bool = False) -> Tensor:
         """Sum over each node's neighbours, times the edge weights if `weighted`. [N, ...] -> [N, ...]."""
 
+    def neighbor_product(self, values: Tensor) -> Tensor:
+        """Product over each node's neighbours of values from 0 to 1; 1 for a node without any. [N, ...] -> [N, ...].
+
+        >>> from diffuco.graphs.batch import make_batch
+        >>> path = make_batch([Graph.from_edges([(0, 1), (1, 2)])])
+        >>> path.neighbor_product(torch.tensor([[0.5], [0.0], [1.0]])).ravel().round(decimals=6).tolist()
+        [0.0, 0.5, 0.0]
+        """
+        return self.neighbor_sum(finite_log(values)).exp()
+
     @abstractmethod
     def graph_sum(self, values: Tensor) -> Tensor:
         """Sum over the nodes of each graph. [N, ...] -> [B, ...]."""
@@ -141,6 +151,17 @@ class Batch(ABC):
         """Cut a node tensor into one tensor per graph, without padding. [N, ...] -> B times [n, ...]."""
         starts, sizes = self.row_starts.tolist(), self.sizes.tolist()
         return [values[start : start + size] for start, size in zip(starts, sizes, strict=True)]
+
+
+def finite_log(values: Tensor) -> Tensor:
+    """The logarithm of values from 0 to 1, for sums whose exponentials are products with the right gradient.
+
+    0 counts as a number so small that products with it vanish; its reciprocal is finite, and the gradient of a product
+    with one factor 0 is still the product of the others.
+    """
+    smallest = torch.finfo(values.dtype).tiny ** 0.5
+    # Not a plain clamp, whose gradient at 0 is 0.
+    return (values + (values.clamp(min=smallest) - values).detach()).log()
 
 
 def collect_node_weights(graphs: Sequence[Graph], rows: Sequence[int], device: torch.device | str) -> Tensor | None:

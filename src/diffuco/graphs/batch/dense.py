@@ -9,6 +9,7 @@ from torch import Tensor
 from diffuco import ops
 from diffuco.graphs.batch.base import Batch, collect_node_weights
 from diffuco.graphs.graph import Graph
+from diffuco.ops import reference
 from diffuco.ops.adjacency import NeighborLists
 
 LISTS_BELOW_DENSITY = 0.03
@@ -102,7 +103,7 @@ class DenseBatch(Batch):
         """Sum over each node's neighbours, times the edge weights if `weighted`. [N, ...] -> [N, ...]."""
         if self.lists is not None:
             return ops.list_neighbor_sum(values, self.lists if weighted else self.lists._replace(weights=None))
-        return ops.dense_neighbor_sum(values, self.matrix(values.dtype, weighted=weighted))
+        return reference.dense_neighbor_sum(values, self.matrix(values.dtype, weighted=weighted))
 
     def matrix(self, dtype: torch.dtype, *, weighted: bool = False) -> Tensor:
         """The adjacency, or the edge weights if `weighted` and there are any, as `dtype`. [B, P, P]."""

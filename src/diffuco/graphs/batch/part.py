@@ -7,21 +7,17 @@ Legend: B graphs, n own rows, H rows of other processes with a neighbour here.
 """
 
 import copy
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from diffuco import ops
 from diffuco.foundation.distributed import Group
-from diffuco.graphs.batch.base import Batch
 from diffuco.graphs.batch.sparse import SparseBatch
-from diffuco.graphs.graph import Graph
 from diffuco.ops import reference
 
 
-class PartBatch(Batch):
-    """This process's share of the rows of a batch, on the device of its group."""
+class PartBatch(SparseBatch):
+    """This process's share of the rows of a batch, on the device of its group; `indices` point into n + H rows."""
 
     def __init__(self, whole: SparseBatch, group: Group) -> None:
         self.group = group
@@ -62,11 +58,6 @@ class PartBatch(Batch):
         self.num_sent = torch.searchsorted(wanted, processes * num_own).diff().tolist()
         self.num_received = torch.searchsorted(remote, bounds).diff().tolist()
 
-    @classmethod
-    def from_graphs(cls, graphs: Sequence[Graph], device: torch.device | str = "cpu") -> "PartBatch":
-        """All rows, owned by a single process."""
-        return cls(SparseBatch.from_graphs(graphs), Group(torch.device(device)))
-
     def with_remote(self, values: Tensor) -> Tensor:
         """Own rows, then those of other processes with a neighbour here. [n, ...] -> [n + H, ...]."""
         near = values.new_empty(self.num_rows + sum(self.num_received), *values.shape[1:])
@@ -82,28 +73,21 @@ class PartBatch(Batch):
 
     def graph_sum(self, values: Tensor) -> Tensor:
         """Sum over the nodes of each graph. [n, ...] -> [B, ...]."""
-        return self.group.sum(ops.segment_sum(values, self.extents))
+        return self.group.sum(super().graph_sum(values))
 
     def graph_max(self, values: Tensor) -> Tensor:
         """Largest value of the nodes of each graph, at least 0. [n] -> [B]."""
-        return self.group.max(ops.segment_max(values, self.extents))
-
-    def spread(self, values: Tensor) -> Tensor:
-        """Give every node its graph's value. [B, ...] -> [n, ...]."""
-        return values.repeat_interleave(self.extents, dim=0, output_size=self.num_rows)
+        return self.group.max(super().graph_max(values))
 
     def from_padded(self, values: Tensor) -> Tensor:
         """The own rows of values for all rows of the whole batch. [1, P, ...] -> [n, ...]."""
         return values[0, self.rows]
 
     def squared_weight_sum(self) -> Tensor:
-        """Sum of the squared weights of each node's edges. [n]."""
-        return self.degrees if self.weights is None else ops.segment_sum(self.weights.square(), self.indptr.diff())
-
-    def edge_max(self) -> Tensor:
-        """Largest weight of each node's edges, at least 0; the batch must have edge weights. [n]."""
-        assert self.weights is not None
-        return ops.segment_max(self.weights, self.indptr.diff())
+        """Sum of the squared weights of each node's edges, for which other processes are not asked. [n]."""
+        if self.weights is None:
+            return self.degrees
+        return reference.segment_sum(self.weights.square(), self.indptr.diff())
 
     def with_edge_weights_of(self, nodes: Tensor) -> "PartBatch":
         """The same graphs, with each edge as heavy as the heavier of its two ends. [n] -> Batch."""

@@ -9,6 +9,7 @@ from torch import Tensor
 from diffuco import ops
 from diffuco.graphs.batch.base import Batch, collect_node_weights
 from diffuco.graphs.graph import Graph
+from diffuco.ops import reference
 from diffuco.ops.adjacency import NeighborLists
 
 
@@ -73,12 +74,12 @@ class SparseBatch(Batch):
 
     def graph_max(self, values: Tensor) -> Tensor:
         """Largest value of the nodes of each graph, at least 0. [N] -> [B]."""
-        return ops.segment_max(values, self.sizes)
+        return reference.segment_max(values, self.extents)
 
     def edge_max(self) -> Tensor:
         """Largest weight of each node's edges, at least 0; the batch must have edge weights. [N]."""
         assert self.weights is not None
-        return ops.segment_max(self.weights, self.indptr.diff())
+        return reference.segment_max(self.weights, self.indptr.diff())
 
     def with_edge_weights_of(self, nodes: Tensor) -> "SparseBatch":
         """The same graphs, with each edge as heavy as the heavier of its two ends. [N] -> Batch."""
@@ -88,11 +89,11 @@ class SparseBatch(Batch):
 
     def graph_sum(self, values: Tensor) -> Tensor:
         """Sum over the nodes of each graph. [N, ...] -> [B, ...]."""
-        return ops.segment_sum(values, self.sizes)
+        return reference.segment_sum(values, self.extents)
 
     def spread(self, values: Tensor) -> Tensor:
         """Give every node its graph's value. [B, ...] -> [N, ...]."""
-        return values.repeat_interleave(self.sizes, dim=0, output_size=self.num_rows)
+        return values.repeat_interleave(self.extents, dim=0, output_size=self.num_rows)
 
     def from_padded(self, values: Tensor) -> Tensor:
         """Turn values laid out graph by graph, padded to P, into rows of this batch. [B, P, ...] -> [N, ...]."""

@@ -141,8 +141,8 @@ def numbered(names: NDArray[Any]) -> tuple[Sequence[int], NDArray[np.int64]]:
 
 def unless_counted(labels: Sequence[Hashable]) -> Sequence[Hashable]:
     """The labels; those that are 0, 1, 2, ... are what nodes are called anyway."""
-    counted = range(len(labels))
-    return counted if all(map(eq, labels, counted)) else labels
+    numbers = range(len(labels))
+    return numbers if all(map(eq, labels, numbers)) else labels
 
 
 def build_graph(

@@ -4,7 +4,6 @@ A graph of networkx takes a hundred times the memory of its file, so the files h
 """
 
 import io
-import json
 import warnings
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from diffuco.foundation.errors import InputError
 from diffuco.foundation.extras import install_hint
-from diffuco.graphs.formats.base import EdgeRows, Format, as_integers, attribute_weights, build_graph
+from diffuco.graphs.formats.base import EdgeRows, Format, as_integers, attribute_weights, build_graph, unless_counted
 from diffuco.graphs.formats.source import Source
 from diffuco.graphs.formats.xml_stream import parse_xml
 from diffuco.graphs.graph import Graph
@@ -50,12 +49,7 @@ def read_gexf(source: Source) -> list[Graph]:
 
 def read_node_link(source: Source) -> list[Graph]:
     """The one graph of a JSON file with nodes and links."""
-    text = _text(source)
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        reason = getattr(error, "msg", "it is nested too deeply")
-        raise source.error(f"this is not JSON ({reason}); correct the file", getattr(error, "lineno", None)) from None
+    data = source.from_json(_text(source), "correct the file")
     links = "links" if isinstance(data, dict) and "links" in data else "edges"
     if not (isinstance(data, dict) and isinstance(data.get("nodes"), list) and isinstance(data.get(links), list)):
         raise source.error("no lists 'nodes' and 'links'; give JSON as networkx.node_link_data makes it")
@@ -107,12 +101,7 @@ def _text(source: Source) -> str:
         parts.append(block.text)
         if sum(map(len, parts)) > MAX_BYTES:
             raise source.error(f"more than {MAX_BYTES // 2**20} MiB; write the graph as .edges or .graphml")
-    content = b"".join(parts)
-    try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise source.error("bytes that are not UTF-8; convert the file to UTF-8", line) from error
+    return source.decoded(b"".join(parts), "bytes that are not UTF-8; convert the file to UTF-8")
 
 
 def _parsed(source: Source, kind: str, parse: Callable[[], Any], line: int | None = None) -> Any:
@@ -151,7 +140,7 @@ def _labels(found: Any) -> Sequence[Hashable]:
     numbers = as_integers(list(map(str, chosen)))
     if numbers is None:
         return chosen
-    return range(len(numbers)) if numbers == list(range(len(numbers))) else numbers
+    return unless_counted(numbers)
 
 
 ALL = frozenset({"edge_weights", "node_weights", "labels"})

@@ -64,10 +64,10 @@ def write_line(out: BinaryIO, text: str) -> None:
     out.write(f"{text}\n".encode())
 
 
-def write_rows(out: BinaryIO, table: Sequence[NDArray[Any]], *, prefix: str = "", separator: str = " ") -> None:
+def write_rows(out: BinaryIO, table: Sequence[NDArray[Any]], *, prefix: str = "") -> None:
     """Write `table`, a list of columns, row by row; whole numbers are written without a decimal point."""
     whole = [bool(np.all((column == np.floor(column)) & (np.abs(column) < 2**53))) for column in table]
-    template = prefix + separator.join("%d" if is_whole else "%r" for is_whole in whole) + "\n"
+    template = prefix + " ".join("%d" if is_whole else "%r" for is_whole in whole) + "\n"
     for start in range(0, len(table[0]), _ROWS_PER_PIECE):
         piece = [column[start : start + _ROWS_PER_PIECE].tolist() for column in table]
         cells = [cell for row in zip(*piece, strict=True) for cell in row]

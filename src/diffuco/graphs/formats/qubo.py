@@ -6,7 +6,6 @@ In a QUBO's graph, the weight of node i is Q_ii and the weight of edge (i, j) is
 from typing import BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from diffuco.graphs.formats.base import EdgeRows, Format, build_graph, check_num_edges, make_header
 from diffuco.graphs.formats.headers import counts_line, problem_words, whole_number
@@ -65,26 +64,21 @@ def _qubo_graph(source: Source, entries: EdgeRows, num_nodes: int, *, first: int
 
 def write_sparse(graph: Graph, out: BinaryIO) -> None:
     """Write Q, nodes from 1, with half of each edge weight off the diagonal."""
-    write_line(out, f"{graph.num_nodes} {np.count_nonzero(_diagonal(graph)) + graph.num_edges}")
+    write_line(out, f"{graph.num_nodes} {np.count_nonzero(graph.node_weights_or(0.0)) + graph.num_edges}")
     _write_coefficients(graph, out, first=1, factor=0.5)
 
 
 def write_qbsolv(graph: Graph, out: BinaryIO) -> None:
     """Write the coefficients of the energy, nodes from 0."""
-    write_line(out, f"p qubo 0 {graph.num_nodes} {np.count_nonzero(_diagonal(graph))} {graph.num_edges}")
+    write_line(out, f"p qubo 0 {graph.num_nodes} {np.count_nonzero(graph.node_weights_or(0.0))} {graph.num_edges}")
     _write_coefficients(graph, out, first=0, factor=1.0)
 
 
-def _diagonal(graph: Graph) -> NDArray[np.float64]:
-    return np.zeros(graph.num_nodes) if graph.node_weights is None else graph.node_weights
-
-
 def _write_coefficients(graph: Graph, out: BinaryIO, *, first: int, factor: float) -> None:
-    diagonal = _diagonal(graph)
+    diagonal = graph.node_weights_or(0.0)
     nodes = np.flatnonzero(diagonal)
     write_rows(out, [nodes + first, nodes + first, diagonal[nodes]])
-    weights = np.ones(graph.num_edges) if graph.edge_weights is None else graph.edge_weights
-    write_rows(out, [*edge_columns(graph, first=first)[:2], factor * weights])
+    write_rows(out, [*edge_columns(graph, first=first)[:2], factor * graph.edge_weights_or(1.0)])
 
 
 SPARSE = Format(

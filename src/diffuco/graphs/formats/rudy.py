@@ -65,8 +65,7 @@ def looks_like_rudy(source: Source) -> bool:
 def write(graph: Graph, out: BinaryIO) -> None:
     """Write `graph` with nodes numbered from 1 and a weight on every line."""
     write_line(out, f"{graph.num_nodes} {graph.num_edges}")
-    weights = np.ones(graph.num_edges) if graph.edge_weights is None else graph.edge_weights
-    write_rows(out, [*edge_columns(graph, first=1)[:2], weights])
+    write_rows(out, [*edge_columns(graph, first=1)[:2], graph.edge_weights_or(1.0)])
 
 
 FORMAT = Format(

@@ -4,6 +4,7 @@ import bz2
 import codecs
 import gzip
 import io
+import json
 import lzma
 import os
 import re
@@ -14,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import IO, NamedTuple, Self, cast
+from typing import IO, Any, NamedTuple, Self, cast
 
 from diffuco.foundation.errors import InputError
 
@@ -118,6 +119,21 @@ class Source:
             raise self.error("the file is empty; give a file with a graph")
         if rest:
             yield Block(line, 1, rest + b"\n")
+
+    def decoded(self, content: bytes, problem: str) -> str:
+        """Bytes of this input as text; `problem` is what to say of bytes that are not UTF-8."""
+        try:
+            return content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise self.error(problem, content.count(b"\n", 0, error.start) + 1) from None
+
+    def from_json(self, text: str, remedy: str) -> Any:
+        """What a text of this input says in JSON; `remedy` is what to do where it is none."""
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError) as error:
+            reason = getattr(error, "msg", "it is nested too deeply")
+            raise self.error(f"this is not JSON ({reason}); {remedy}", getattr(error, "lineno", None)) from None
 
     def seekable(self) -> IO[bytes]:
         """The decompressed bytes as a file that can be read at any position."""

@@ -36,7 +36,7 @@ class FusedGnn:
         is_trained: bool = False,
         dtype: torch.dtype = torch.float16,
     ) -> None:
-        self.config = model.config
+        self.config, self.num_random_features = model.config, model.num_random_features
         self.parameters = parameters
         self.calls_at_once = calls_at_once
         self.dtype = dtype
@@ -44,11 +44,6 @@ class FusedGnn:
         self.layout = Layout(model)
         self.packed = self.layout.pack(parameters.vector.detach()) if is_trained else None
         self._last: tuple[weakref.ref[Batch], Neighborhood] | None = None
-
-    @property
-    def num_random_features(self) -> int:
-        """R: random numbers that each node gets at every step."""
-        return self.config.num_random_features
 
     def __call__(self, batch: Batch, x: Tensor, step: Tensor, features: Tensor) -> Tensor:
         """Logits [N, S] of states [N, S] at steps [S], given random features [N, S, R]."""

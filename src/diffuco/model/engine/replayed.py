@@ -25,12 +25,8 @@ class ReplayedGnn:
     def __init__(self, network: FusedGnn) -> None:
         assert network.packed is not None
         self.network, self.packed = network, network.packed
+        self.num_random_features = network.num_random_features
         self._calls: WeakKeyDictionary[Batch, CapturedCalls] = WeakKeyDictionary()
-
-    @property
-    def num_random_features(self) -> int:
-        """R: random numbers that each node gets at every step."""
-        return self.network.num_random_features
 
     def __call__(self, batch: Batch, x: Tensor, step: Tensor, features: Tensor) -> Tensor:
         """Logits [N, S] of states [N, S] at steps [S], given random features [N, S, R]."""

@@ -22,12 +22,7 @@ class RowwiseGnn:
     """A denoiser with the parameters of a `Gnn`; at its peak, it holds four tensors of features."""
 
     def __init__(self, model: Gnn) -> None:
-        self.model = model
-
-    @property
-    def num_random_features(self) -> int:
-        """R: random numbers that each node gets at every step."""
-        return self.model.num_random_features
+        self.model, self.num_random_features = model, model.num_random_features
 
     @torch.inference_mode()
     def __call__(self, batch: Batch, x: Tensor, step: Tensor, features: Tensor) -> Tensor:

@@ -33,11 +33,7 @@ class TiledGnn:
 
     def __init__(self, model: Gnn, parameters: FlatParameters) -> None:
         self.model, self.parameters, self.layout = model, parameters, Layout(model)
-
-    @property
-    def num_random_features(self) -> int:
-        """R: random numbers that each node gets at every step."""
-        return self.model.num_random_features
+        self.num_random_features = model.num_random_features
 
     def __call__(self, batch: Batch, x: Tensor, step: Tensor, features: Tensor) -> Tensor:
         """Logits [N, S] of states [N, S] at steps [S], given random features [N, S, R]."""
