@@ -10,12 +10,14 @@ import doctest
 import re
 import shlex
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 
+import diffuco
 from diffuco.cli import program
 from diffuco.evaluation.reference_store import FOLDER as REFERENCE_FOLDER
 from diffuco.evaluation.reference_store import read_rows
@@ -178,6 +180,14 @@ def test_reading_path_is_short_and_counts_its_lines():
     assert text == with_line_counts(text, page.parent), "run `python tests/test_docs.py`"
     first, *_ = READING_PATH.findall(text)
     assert int(first.split()[-2]) < 1250
+
+
+def test_reference_has_every_public_name():
+    shown = re.findall(r"^::: ([\w.]+)$", (ROOT / "docs/api.md").read_text(), re.MULTILINE)
+    assert set(diffuco.__all__) - {name.rpartition(".")[2] for name in shown} == {"problems"}
+    for name in shown:
+        module, _, attribute = name.rpartition(".")
+        assert getattr(import_module(module), attribute).__doc__
 
 
 def test_table_of_formats_is_complete():

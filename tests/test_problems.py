@@ -1,8 +1,9 @@
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+import scipy.sparse
 import torch
 from torch.testing import assert_close
 
@@ -11,6 +12,8 @@ from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import DenseBatch, SparseBatch
 from diffuco.graphs.graph import Graph
 from diffuco.problems import (
+    LinearModel,
+    Problem,
     all_problems,
     check_weights,
     get_problem,
@@ -18,6 +21,7 @@ from diffuco.problems import (
     ignored_weights,
     without_ignored_weights,
 )
+from diffuco.problems.conformance import check_problem
 
 PROBLEMS = [*all_problems(), *(get_problem(name, 1.5) for name in ("mis", "mvc", "max-clique", "mds"))]
 for_all_problems = pytest.mark.parametrize("problem", PROBLEMS, ids=str)
@@ -135,6 +139,92 @@ def test_energy_in_single_precision_stays_close_with_saturated_probabilities():
     energy.sum().backward()
     assert_close(energy.double(), problem.energy(batch, logits.double().sigmoid()), atol=1e-4, rtol=1e-5)
     assert logits.grad.isfinite().all()
+
+
+@dataclass(frozen=True)
+class TotalDomination(Problem):
+    """Every node has a chosen neighbour; the gradient of this energy vanishes where a node is chosen."""
+
+    name, adds_up = "clamped", True
+
+    def energy(self, batch, x):
+        return batch.graph_sum(x + 1.5 * batch.neighbor_sum((1 - x).clamp(min=1e-30).log()).exp())
+
+    def objective(self, batch, x):
+        return batch.graph_sum(x)
+
+    def violations(self, batch, x):
+        return batch.graph_sum((batch.neighbor_sum(x) < 0.5).to(x.dtype))
+
+
+@dataclass(frozen=True)
+class OneNode(Problem):
+    """Choose the heaviest node, and no other."""
+
+    name, sense, uses_node_weights = "one-node", "max", True
+
+    def energy(self, batch, x):
+        others = batch.spread(batch.graph_sum(x)) - x
+        return batch.graph_sum(x * (20 * others - batch.node_weights_or(1.0)[:, None].to(x)))
+
+    def objective(self, batch, x):
+        return batch.graph_sum(x * batch.node_weights_or(1.0)[:, None].to(x))
+
+    def violations(self, batch, x):
+        return (batch.graph_sum(x) - 1).clamp(min=0)
+
+
+class AddsUp(OneNode):
+    adds_up = True
+
+
+class AlikeSides(OneNode):
+    sides_are_alike = True
+
+
+class Scales(OneNode):
+    scales_with_weights = True
+
+
+class CheapModel(OneNode):
+    def linear_model(self, graph):
+        n = graph.num_nodes
+        return LinearModel(-np.ones(n), scipy.sparse.csr_array(np.ones((1, n))), np.ones(1), n)
+
+
+class LooseModel(OneNode):
+    def linear_model(self, graph):
+        n = graph.num_nodes
+        return LinearModel(-graph.node_weights_or(1.0), scipy.sparse.csr_array((0, n)), np.ones(0), n)
+
+
+class ClosedModel(OneNode):
+    def linear_model(self, graph):
+        n = graph.num_nodes
+        return LinearModel(-np.ones(n), scipy.sparse.csr_array(np.ones((1, n))), -np.ones(1), n)
+
+
+@pytest.mark.parametrize(
+    ("problem", "complaint"),
+    [
+        (TotalDomination(), "'chord': the local field of states in float32 .*Batch.neighbor_product"),
+        (AddsUp(), "'chord': `adds_up` is stated"),
+        (AlikeSides(), "'chord': `sides_are_alike` is stated"),
+        (Scales(), "'weights': `scales_with_weights` is stated"),
+        (CheapModel(), "'weights': `linear_model` has the optimum -1, enumeration -3"),
+        (LooseModel(), "'chord': `linear_model` allows an infeasible state"),
+        (ClosedModel(), "'chord': `linear_model` and `check` disagree"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_the_check_of_a_problem_says_what_is_wrong(problem, complaint):
+    with pytest.raises(AssertionError, match=complaint):
+        check_problem(problem)
+
+
+def test_the_check_passes_what_is_right():
+    check_problem(OneNode())
+    check_problem(get_problem("mis"), list(oracle.unweighted_graphs()[1:]))
 
 
 def test_unknown_problem_names_the_closest():

@@ -93,6 +93,16 @@ def test_larger_graphs_too(problem):
 
 
 @every_problem
+@pytest.mark.parametrize("near", [-1.0, math.inf], ids=["one by one", "in blocks"])
+def test_nodes_are_asked_one_by_one_or_in_blocks_with_the_same_states(problem, near, monkeypatch):
+    monkeypatch.setattr(numba_anneal, "NEAR", near)
+    sizes = (numba_anneal.BLOCK - 1, numba_anneal.BLOCK, 2 * numba_anneal.BLOCK + 1)
+    batch = DenseBatch.from_graphs([*small_graphs(), *(random_graph(size, 0.1, seed=size) for size in sizes)])
+    expected = annealed_by("torch", problem, batch, states_for(batch, 2), Schedule(6, 0.4))
+    assert torch.equal(annealed_by("numba", problem, batch, states_for(batch, 2), Schedule(6, 0.4)), expected)
+
+
+@every_problem
 @pytest.mark.parametrize("kind", [SparseBatch, DenseBatch])
 def test_refined_states_are_feasible_and_never_worse(problem, kind):
     graphs = [*small_graphs(), random_graph(60, 0.2, seed=3), get_dataset("rb-tiny").graph("validation", 1)]

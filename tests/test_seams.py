@@ -2,7 +2,7 @@
 
 import json
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 
+import diffuco
 from diffuco.diffusion import mean_field
 from diffuco.diffusion.noise import NOISES, CategoricalNoise, make_noise
 from diffuco.diffusion.reverse import reverse_process
@@ -17,6 +18,8 @@ from diffuco.foundation.errors import InputError
 from diffuco.foundation.files import lock
 from diffuco.graphs.collection import Collection
 from diffuco.graphs.datasets import get_dataset
+from diffuco.graphs.formats import FORMATS, Format, register_format, write_graph
+from diffuco.graphs.graph import Graph
 from diffuco.inference.memory import requirement
 from diffuco.inference.solver import Solver
 from diffuco.model import (
@@ -30,9 +33,9 @@ from diffuco.model import (
     save_checkpoint,
 )
 from diffuco.model.engine.acceleration import pick_engine
-from diffuco.pretrained import load_model, save_model
+from diffuco.pretrained import load_model, problem_of, save_model
 from diffuco.pretrained.choice import choose_model
-from diffuco.problems import MaximumIndependentSet, Problem
+from diffuco.problems import MaximumIndependentSet, Problem, get_problem, register_problem
 from diffuco.training.config import TrainConfig, with_settings
 from diffuco.training.fitting import fit_recipe
 from diffuco.training.loop import train
@@ -175,6 +178,142 @@ def test_resuming_without_an_outside_part_is_refused(finished):
             train(CONFIG, finished, **others, resume=True, progress=False)
 
 
+@dataclass(frozen=True)
+class Penalised(Crowding):
+    """Crowding with a price of its own."""
+
+    name = "penalised"
+
+    penalty: float = 4.0
+
+    def energy(self, batch, x):
+        return batch.graph_sum(x * (self.penalty / 2 * batch.neighbor_sum(x) - 1))
+
+
+@dataclass(frozen=True)
+class Steady(CategoricalNoise):
+    name = "steady"
+
+    rate: float = 0.3
+    labels: np.ndarray = field(default_factory=lambda: np.ones(2))
+
+    def flip_probability(self, step):
+        return torch.full_like(step, self.rate)
+
+
+@dataclass(frozen=True)
+class Weighed(MeanFieldEnergy):
+    name = "weighed"
+
+    weight: float = 1.0
+
+
+SETTINGS = {"problem": Penalised(), "network": Tiny, "noise": Steady(2), "objective": Weighed()}
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory) -> Path:
+    """A run of parts with settings, which stopped early."""
+    folder = tmp_path_factory.mktemp("settings") / "run"
+    train(CONFIG, folder, **SETTINGS, stop_after_minutes=0.0, progress=False)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("other", "named"),
+    [
+        ({"problem": Penalised(penalty=9.0)}, "penalty"),
+        ({"noise": Steady(2, rate=0.1)}, "noise rate"),
+        ({"objective": Weighed(weight=3.0)}, "objective weight"),
+        ({"network": Tiny(Tiny.Config(2, width=8))}, "network width"),
+    ],
+)
+def test_resuming_with_other_settings_of_a_part_is_refused(started, other, named):
+    with pytest.raises(InputError, match=f"was started with another {named}; resume with the same settings"):
+        train(CONFIG, started, **SETTINGS | other, resume=True, progress=False)
+
+
+def test_settings_of_parts_are_kept_with_the_run(started):
+    card = read_card(started / "last.safetensors")
+    assert card["training"] == json.loads((started / "config.json").read_text())
+    assert card["training"]["penalty"] == 4.0
+    assert card["parts"] == {
+        "problem": {"penalty": 4.0},
+        "network": {"num_steps": 2, "width": 4},
+        "noise": {"num_steps": 2, "rate": 0.3, "labels": "ndarray"},
+        "objective": {"samples_per_graph": 2, "weight": 1.0},
+    }
+
+
+def test_a_class_is_as_good_as_an_object():
+    parts = choose_parts(CONFIG, problem=Penalised, noise=Steady)
+    assert (parts.problem, parts.config.penalty) == (Penalised(), 4.0)
+    assert (parts.noise.num_steps, parts.noise.rate) == (2, 0.3)
+    assert choose_parts(replace(CONFIG, penalty=1.5), problem=MaximumIndependentSet).problem.penalty == 1.5
+    assert diffuco.solve([(0, 1), (1, 2)], Crowding).objective == diffuco.solve([(0, 1), (1, 2)], Crowding()).objective
+
+    @dataclass(frozen=True)
+    class Layered(Steady):
+        name = "layered"
+
+        num_layers: int = 0
+
+    assert choose_parts(CONFIG, noise=Layered).noise.num_layers == CONFIG.num_layers
+
+
+@dataclass(frozen=True)
+class Demanding(Crowding):
+    name = "demanding"
+
+    price: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemandingNoise(Steady):
+    name = "demanding"
+
+    level: float
+
+
+class Impostor(Crowding):
+    name = "mis"
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"problem": Demanding}, "'price'; give an object instead of the class Demanding"),
+        ({"problem": int}, "class int is no problem"),
+        ({"noise": DemandingNoise}, "'level'; give an object instead of the class DemandingNoise"),
+        ({"problem": Impostor()}, "there is a problem 'mis' already; give the class Impostor a name of its own"),
+        ({"objective": "imitation"}, "noise 'annealed' does not start from a solution; take 'exponential'"),
+        ({"objective": "forward-kl"}, "noise 'annealed' does not start from a solution; take 'exponential'"),
+    ],
+)
+def test_parts_are_refused_before_there_is_a_folder(given, complaint, tmp_path):
+    config = replace(CONFIG, noise="annealed", end_temperature=0.1)
+    with pytest.raises(InputError, match=complaint) as refusal:
+        train(config, tmp_path / "run", **given, progress=False)
+    assert "\n" not in str(refusal.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_imitation_before_the_objective_needs_such_a_noise_too():
+    with pytest.raises(InputError, match="noise 'annealed' does not start from a solution"):
+        choose_parts(replace(CONFIG, noise="annealed", imitation_epochs=1))
+
+
+def test_an_objective_may_return_floats(tmp_path):
+    class Counting(MeanFieldEnergy):
+        name = "counting"
+
+        def backward(self, *inputs, **named):
+            return super().backward(*inputs, **named) | {"constant": 2.5}
+
+    train(CONFIG, tmp_path, network=Tiny, objective=Counting, progress=False, stop_after_minutes=0.0)
+    assert json.loads((tmp_path / "log.jsonl").read_text().splitlines()[0])["constant"] == 2.5
+
+
 def test_the_log_holds_what_the_objective_returns(finished):
     lines = [json.loads(line) for line in (finished / "log.jsonl").read_text().splitlines()]
     first = next(line for line in lines if line["kind"] == "train")
@@ -293,6 +432,78 @@ def registry(monkeypatch):
     monkeypatch.setattr("diffuco.model.networks.NETWORKS", dict(NETWORKS))
 
 
+@pytest.fixture
+def problems_of_mine(monkeypatch):
+    monkeypatch.setattr("diffuco.problems._registered", {})
+
+
+def test_a_registered_problem_is_known_by_its_name(finished, tmp_path, run, house, problems_of_mine):
+    assert "unknown problem 'crowding'" in run("solve", "crowding", house).err
+    register_problem(Crowding())
+    assert get_problem("crowding") == Crowding()
+    path = tmp_path / "found.sol"
+    record = json.loads(run("solve", "crowding", house, "--method", "anneal", "--json", "--output", path).out)
+    assert (record["problem"], record["objective"]) == ("crowding", 2.5)
+    assert run("check", "crowding", house, path).code == 0
+    assert problem_of(load_model(finished / "best.safetensors", network=Tiny)) == Crowding()
+    with pytest.raises(InputError, match="unknown problem 'crwding'; did you mean 'crowding'"):
+        get_problem("crwding")
+    with pytest.raises(InputError, match="crowding has no constraints and so no penalty"):
+        get_problem("crowding", penalty=1.5)
+
+
+def test_a_registered_problem_keeps_its_settings_and_takes_a_penalty(problems_of_mine):
+    class Sparing(MaximumIndependentSet):
+        name = "sparing"
+
+    register_problem(Sparing(penalty=2.0))
+    register_problem(Sparing(penalty=3.0))
+    assert (get_problem("sparing").penalty, get_problem("sparing", penalty=1.5).penalty) == (3.0, 1.5)
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        (MaximumIndependentSet(), "there is a problem 'mis' already"),
+        (Crowding, r"give an object, such as Crowding\(\)"),
+        (type("Unnamed", (Crowding,), {"name": ""})(), "problem class Unnamed has no name"),
+    ],
+)
+def test_what_is_no_problem_of_ones_own_is_not_registered(given, complaint, problems_of_mine):
+    with pytest.raises(InputError, match=complaint):
+        register_problem(given)
+
+
+def read_dashes(source):
+    lines = b"".join(source.chunks()).decode().split()
+    return [Graph.from_edges([tuple(map(int, line.split("-"))) for line in lines], name=source.name)]
+
+
+def write_dashes(graph, out):
+    out.writelines(f"{u}-{v}\n".encode() for u, v in graph.edges)
+
+
+DASHES = Format("dashes", (".dashes",), "lines 'u-v', nodes from 0", read_dashes, write_dashes)
+
+
+def test_a_registered_format_is_known_by_its_suffix_and_its_name(tmp_path, run, monkeypatch):
+    monkeypatch.setattr("diffuco.graphs.formats.FORMATS", list(FORMATS))
+    path = tmp_path / "triangle.dashes.gz"
+    with pytest.raises(InputError, match="no format has this suffix"):
+        write_graph(Graph.from_edges([(0, 1)]), path)
+    register_format(DASHES)
+    write_graph(Graph.from_edges([(0, 1), (1, 2), (0, 2)]), path)
+    assert diffuco.solve(path, "max-clique").objective == 3
+    assert json.loads(run("solve", "max-clique", path, "--json").out)["objective"] == 3
+    assert run("generate", "rb-tiny", "--out", tmp_path / "many", "--count", 2, "--format", "dashes").code == 0
+    assert run("solve", "mis", tmp_path / "many", "--method", "greedy").code == 0
+    for taken in (replace(DASHES, suffixes=(".other",)), replace(DASHES, name="other"), replace(DASHES, name="metis")):
+        with pytest.raises(InputError, match=r"there is a format '(dashes|\.dashes|metis)' already; choose another"):
+            register_format(taken)
+    with pytest.raises(InputError, match=r"no format has this suffix; rename it to one of .* \.dashes, or pass"):
+        write_graph(Graph.from_edges([(0, 1)]), tmp_path / "graph.unknown")
+
+
 def test_an_unknown_network_is_one_line_that_says_what_to_do(finished, registry):
     path = finished / "best.safetensors"
     with pytest.raises(InputError, match=r"network 'tiny', .*load_model\(path, network=.*register_network") as refusal:
@@ -375,6 +586,11 @@ def test_every_noise_and_objective_can_be_made_by_its_name():
     assert {make_noise(name, 3).name for name in NOISES} == set(NOISES)
     for name in OBJECTIVES:
         assert choose_parts(replace(CONFIG, end_temperature=0.1), objective=name).objective.name == name
+
+
+def test_a_flip_probability_may_be_made_like_the_steps_it_is_asked_for():
+    change = Constant(2).change_probability(torch.tensor([0, 1, 2]))
+    torch.testing.assert_close(change, torch.tensor([0.0, 0.3, 0.42]))
 
 
 def test_two_trainings_do_not_share_a_folder(tmp_path, run):

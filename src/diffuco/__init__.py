@@ -18,16 +18,26 @@ if TYPE_CHECKING:
     from diffuco import problems
     from diffuco.diffusion.noise import Noise
     from diffuco.evaluation.compare import compare
-    from diffuco.evaluation.evaluate import evaluate
+    from diffuco.evaluation.evaluate import Measurement, evaluate
     from diffuco.foundation.errors import InputError
-    from diffuco.graphs.formats import read_graph
+    from diffuco.graphs.batch import Batch
+    from diffuco.graphs.collection import Collection
+    from diffuco.graphs.formats import Format, read_graph, register_format, write_graph
     from diffuco.graphs.graph import Graph
     from diffuco.inference.solver import Solver
     from diffuco.integrations.dimod_sampler import DiffUCOSampler
-    from diffuco.methods import Method, register_method
-    from diffuco.model import Network, register_network
+    from diffuco.methods import Deadline, GraphByGraph, Method, Settings, register_method
+    from diffuco.model import Checkpoint, Network, NetworkConfig, register_network
     from diffuco.pretrained import list_models, load_model, save_model
-    from diffuco.problems import Problem
+    from diffuco.problems import (
+        Annealing,
+        CoverForm,
+        LinearModel,
+        Problem,
+        QuadraticForm,
+        Verdict,
+        register_problem,
+    )
     from diffuco.problems.conformance import check_problem
     from diffuco.solution.result import Solution
     from diffuco.solution.samples import BoltzmannSamples
@@ -40,18 +50,32 @@ if TYPE_CHECKING:
 
 
 _HOME = {
+    "Annealing": "diffuco.problems",
+    "Batch": "diffuco.graphs.batch",
     "BoltzmannSamples": "diffuco.solution.samples",
+    "Checkpoint": "diffuco.model",
+    "Collection": "diffuco.graphs.collection",
+    "CoverForm": "diffuco.problems",
+    "Deadline": "diffuco.methods",
     "DiffUCOSampler": "diffuco.integrations.dimod_sampler",
+    "Format": "diffuco.graphs.formats",
     "Graph": "diffuco.graphs.graph",
+    "GraphByGraph": "diffuco.methods",
     "InputError": "diffuco.foundation.errors",
+    "LinearModel": "diffuco.problems",
+    "Measurement": "diffuco.evaluation.evaluate",
     "Method": "diffuco.methods",
     "Network": "diffuco.model",
+    "NetworkConfig": "diffuco.model",
     "Noise": "diffuco.diffusion.noise",
     "Objective": "diffuco.training.objectives",
     "Problem": "diffuco.problems",
+    "QuadraticForm": "diffuco.problems",
+    "Settings": "diffuco.methods",
     "Solution": "diffuco.solution.result",
     "Solver": "diffuco.inference.solver",
     "TrainConfig": "diffuco.training.config",
+    "Verdict": "diffuco.problems",
     "check": "diffuco.solution.verification",
     "check_problem": "diffuco.problems.conformance",
     "compare": "diffuco.evaluation.compare",
@@ -60,27 +84,44 @@ _HOME = {
     "load_model": "diffuco.pretrained",
     "problems": "diffuco.problems",
     "read_graph": "diffuco.graphs.formats",
+    "register_format": "diffuco.graphs.formats",
     "register_method": "diffuco.methods",
     "register_network": "diffuco.model",
+    "register_problem": "diffuco.problems",
     "sample": "diffuco.solving.sampling",
     "save_model": "diffuco.pretrained",
     "solve": "diffuco.solving.entry",
     "train": "diffuco.training.loop",
+    "write_graph": "diffuco.graphs.formats",
 }
 
 __all__ = [
+    "Annealing",
+    "Batch",
     "BoltzmannSamples",
+    "Checkpoint",
+    "Collection",
+    "CoverForm",
+    "Deadline",
     "DiffUCOSampler",
+    "Format",
     "Graph",
+    "GraphByGraph",
     "InputError",
+    "LinearModel",
+    "Measurement",
     "Method",
     "Network",
+    "NetworkConfig",
     "Noise",
     "Objective",
     "Problem",
+    "QuadraticForm",
+    "Settings",
     "Solution",
     "Solver",
     "TrainConfig",
+    "Verdict",
     "check",
     "check_problem",
     "compare",
@@ -89,12 +130,15 @@ __all__ = [
     "load_model",
     "problems",
     "read_graph",
+    "register_format",
     "register_method",
     "register_network",
+    "register_problem",
     "sample",
     "save_model",
     "solve",
     "train",
+    "write_graph",
 ]
 
 

@@ -57,7 +57,7 @@ class CategoricalNoise(Noise):
 
     def change_probability(self, step: Tensor) -> Tensor:
         """Probability that a variable of X_t differs from that of X_0: flips of all steps up to t, an odd number."""
-        each = self.flip_probability(torch.arange(1, self.num_steps + 1, device=step.device))
+        each = self.flip_probability(torch.arange(1.0, self.num_steps + 1, device=step.device))
         stays = torch.cat([each.new_ones(1), (1 - 2 * each).cumprod(0)])
         return (1 - stays[step]) / 2
 
@@ -107,8 +107,8 @@ class AnnealedNoise(Noise):
 NOISES: dict[str, type[Noise]] = {noise.name: noise for noise in (AnnealedNoise, CategoricalNoise, ExponentialNoise)}
 
 
-def make_noise(noise: str | type[Noise] | Noise, num_steps: int) -> Noise:
-    """The noise distribution of this name or class with `num_steps` steps, or this object, which must have as many.
+def make_noise(noise: str | Noise, num_steps: int) -> Noise:
+    """The noise distribution of this name with `num_steps` steps, or this object, which must have as many.
 
     >>> make_noise("annealed", 3).energy_weight(torch.tensor([0, 1, 3])).tolist()
     [1.0, 0.6666666269302368, 0.0]
@@ -116,8 +116,8 @@ def make_noise(noise: str | type[Noise] | Noise, num_steps: int) -> Noise:
     if isinstance(noise, str):
         if noise not in NOISES:
             raise InputError(f"unknown noise '{noise}'; choose one of {', '.join(NOISES)}")
-        noise = NOISES[noise]
-    made = noise(num_steps) if isinstance(noise, type) else noise
-    if made.num_steps != num_steps:
-        raise InputError(f"the noise has {made.num_steps} steps, the run has {num_steps}; give both the same num_steps")
-    return made
+        return NOISES[noise](num_steps)
+    if noise.num_steps != num_steps:
+        have = f"the noise has {noise.num_steps} steps, the run has {num_steps}"
+        raise InputError(f"{have}; give both the same num_steps")
+    return noise

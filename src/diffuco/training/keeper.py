@@ -19,7 +19,7 @@ class Keeper:
     def __init__(
         self, out: Path, parts: Parts, take_step: TrainStep, validation: Validation, statistics: GraphStatistics
     ) -> None:
-        self.out, self.config, self.network = out, parts.config, parts.network
+        self.out, self.parts, self.config = out, parts, parts.config
         self.engine, self.optimizer = take_step.engine, take_step.optimizer
         self.validation, self.statistics = validation, statistics
 
@@ -37,13 +37,14 @@ class Keeper:
         if scores or ends:
             self._save_model("last", state, scores)
         if state.step % config.checkpoint_every == 0 or ends:
-            save_state(self.out, config, self.network, self.optimizer, state)
+            save_state(self.out, self.parts, self.optimizer, state)
 
     def _save_model(self, name: str, state: Progress, scores: dict[str, float]) -> None:
         card = {
             "dataset": self.config.dataset,
             "graphs": asdict(self.statistics),
             "training": asdict(self.config),
+            "parts": self.parts.settings,
             "engine": self.engine,
             "step": state.step,
             "minutes": round(state.seconds / 60, 2),
@@ -51,4 +52,4 @@ class Keeper:
             "commit": source_commit(),
             "hardware": hardware(self.validation.device),
         }
-        save_checkpoint(self.out / f"{name}.safetensors", self.network, problem=self.config.problem, card=card)
+        save_checkpoint(self.out / f"{name}.safetensors", self.parts.network, problem=self.config.problem, card=card)

@@ -12,7 +12,6 @@ from diffuco.graphs.collection import Collection
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.statistics import describe
 from diffuco.pretrained import load_model
-from diffuco.problems import Problem
 from diffuco.training.config import TrainConfig
 from diffuco.training.data import TrainingGraphs
 from diffuco.training.examples import find_examples
@@ -20,7 +19,7 @@ from diffuco.training.folder import claimed
 from diffuco.training.held_out import publish
 from diffuco.training.keeper import Keeper
 from diffuco.training.pace import epochs_until
-from diffuco.training.parts import AnyNetwork, AnyNoise, AnyObjective, Parts, choose_parts
+from diffuco.training.parts import AnyNetwork, AnyNoise, AnyObjective, AnyProblem, Parts, choose_parts
 from diffuco.training.reporting import Reporter
 from diffuco.training.resume import Progress, load_state, started_config
 from diffuco.training.step import TrainStep
@@ -50,7 +49,7 @@ def train(
     config: TrainConfig,
     out: str | Path,
     *,
-    problem: str | Problem | None = None,
+    problem: AnyProblem | None = None,
     network: AnyNetwork | None = None,
     noise: AnyNoise | None = None,
     objective: AnyObjective | None = None,
@@ -95,7 +94,7 @@ def train(
         keeper = Keeper(out, parts, take_step, validation, describe(train_graphs))
 
         # Resume.
-        state = load_state(out, config, parts.network, take_step.optimizer) if resume else _beginning(parts)
+        state = load_state(out, parts, take_step.optimizer) if resume else _beginning(parts)
         if graphs is not None and group.is_leader:
             publish(out, graphs)
         started, seconds_before = time.monotonic(), state.seconds

@@ -1,9 +1,11 @@
 """The exchangeable parts of a run: a problem, a network, a noise and an objective.
 
 Each is the one that the configuration names, or one that is given: another name of ours, or an object of the user's.
-Instead of an object a class will do, which is then made with the values that the configuration has for its fields.
+Instead of an object a class will do, which is then made with the values that the configuration has for its fields; that
+of a problem of the user's is made with its own defaults.
 """
 
+import json
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeVar
 
@@ -15,10 +17,12 @@ from diffuco.foundation.names import check_name
 from diffuco.model import NETWORKS, Network
 from diffuco.model.networks import get_network
 from diffuco.pretrained import load_model
-from diffuco.problems import Problem, get_problem
+from diffuco.problems import Problem, all_problems, get_problem, is_shipped
 from diffuco.training.config import TrainConfig
 from diffuco.training.objectives import OBJECTIVES, Imitation, Objective
+from diffuco.training.objectives.imitation import flipping
 
+AnyProblem = str | type[Problem] | Problem
 AnyNetwork = str | type[Network] | Network
 AnyNoise = str | type[Noise] | Noise
 AnyObjective = str | type[Objective] | Objective
@@ -48,11 +52,18 @@ class Parts:
         """Solutions of every training graph that the run learns from."""
         return max(self.first_objective.num_examples, self.objective.num_examples)
 
+    @property
+    def settings(self) -> dict[str, dict[str, Any]]:
+        """The fields of all parts, as JSON keeps them."""
+        network = self.network.config
+        named = {"problem": self.problem, "network": network, "noise": self.noise, "objective": self.objective}
+        return {name: _in_json(part) for name, part in named.items()}
+
 
 def choose_parts(
     config: TrainConfig,
     *,
-    problem: str | Problem | None = None,
+    problem: AnyProblem | None = None,
     network: AnyNetwork | None = None,
     noise: AnyNoise | None = None,
     objective: AnyObjective | None = None,
@@ -65,9 +76,10 @@ def choose_parts(
     """
     chosen_problem = _problem(config, problem)
     settings = _settings(config, chosen_problem)
-    chosen_noise = make_noise(noise or config.noise, config.num_steps)
+    chosen_noise = _noise(noise or config.noise, settings, config)
     chosen_objective = _objective(objective or config.objective, settings)
     chosen_network = _network(network or config.network, settings, config)
+    check_name(type(chosen_problem), {ours.name: type(ours) for ours in all_problems()}, "problem")
     check_name(type(chosen_noise), NOISES, "noise")
     check_name(type(chosen_objective), OBJECTIVES, "objective")
     config = replace(
@@ -76,15 +88,23 @@ def choose_parts(
         network=chosen_network.name,
         noise=chosen_noise.name,
         objective=chosen_objective.name,
+        penalty=getattr(chosen_problem, "penalty", config.penalty),
     )
-    return Parts(config, chosen_problem, chosen_network, chosen_noise, chosen_objective)
+    parts = Parts(config, chosen_problem, chosen_network, chosen_noise, chosen_objective)
+    if parts.first_objective.needs_flips or parts.objective.needs_flips:
+        flipping(parts.noise)
+    return parts
 
 
-def _problem(config: TrainConfig, given: str | Problem | None) -> Problem:
-    """A problem that is named gets the penalty of the configuration; an object has its own."""
+def _problem(config: TrainConfig, given: AnyProblem | None) -> Problem:
+    """A problem of ours gets the penalty of the configuration, unless it is an object; others have their own."""
     problem = get_problem(given or config.problem)
-    is_named_with_penalty = not isinstance(given, Problem) and hasattr(problem, "penalty")
-    return get_problem(problem.name, config.penalty) if is_named_with_penalty else problem
+    takes_penalty = not isinstance(given, Problem) and is_shipped(problem) and hasattr(problem, "penalty")
+    return get_problem(problem.name, config.penalty) if takes_penalty else problem
+
+
+def _noise(given: AnyNoise, settings: dict[str, Any], config: TrainConfig) -> Noise:
+    return make_noise(_made(given, settings) if isinstance(given, type) else given, config.num_steps)
 
 
 def _objective(given: AnyObjective, settings: dict[str, Any]) -> Objective:
@@ -143,3 +163,9 @@ def _made(kind: type[Made], settings: dict[str, Any]) -> Made:
         return kind(**known)
     except TypeError as error:
         raise InputError(f"{error}; give an object instead of the class {kind.__name__}") from error
+
+
+def _in_json(part: Any) -> dict[str, Any]:
+    """The fields of a dataclass; of a value that JSON cannot hold, such as a tensor, the type alone."""
+    values = {field.name: getattr(part, field.name) for field in fields(part)}
+    return dict(json.loads(json.dumps(values, default=lambda value: type(value).__name__, skipkeys=True)))

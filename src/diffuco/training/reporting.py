@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
+import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -52,7 +53,8 @@ class Reporter:
         """Report a finished optimiser step: the first of a run, then every `LOG_EVERY`."""
         if step % LOG_EVERY and step != 1:
             return
-        numbers = {name: self.group.sum(value).item() for name, value in outcome.numbers.items()}
+        given = {name: torch.as_tensor(value, device=self.group.device) for name, value in outcome.numbers.items()}
+        numbers = {name: self.group.sum(value).item() for name, value in given.items()}
         shown = "".join(f"{name} {value:.3f} " for name, value in list(numbers.items())[:1])
         self.bar.update(self.task, completed=step, description=shown + self.last_validation)
         self._print_now_and_then(step, shown)

@@ -9,14 +9,16 @@ import json
 import math
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from diffuco.foundation.errors import InputError
 from diffuco.model.checkpoint import digest_of, read_safetensors, write_safetensors
 from diffuco.model.header import read_metadata
 from diffuco.training.config import TrainConfig
 from diffuco.training.optimizer import RAdam
+from diffuco.training.parts import Parts
 
 FILE = "resume.safetensors"
 
@@ -33,31 +35,32 @@ class Progress:
     """Time spent training, over all sittings, including that of the model the run started from."""
 
 
-def save_state(folder: Path, config: TrainConfig, model: nn.Module, optimizer: RAdam, progress: Progress) -> None:
+def save_state(folder: Path, parts: Parts, optimizer: RAdam, progress: Progress) -> None:
     """Write the state after a step."""
-    tensors = {f"model/{name}": value for name, value in model.state_dict().items()}
+    tensors = {f"model/{name}": value for name, value in parts.network.state_dict().items()}
     tensors |= {f"optimizer/0/{name}": value for name, value in optimizer.state.items()}
-    header = json.dumps({"config": asdict(config), "progress": asdict(progress)})
+    header = json.dumps({"config": asdict(parts.config), "parts": parts.settings, "progress": asdict(progress)})
     write_safetensors(folder / FILE, tensors, {"diffuco-resume": header, "digest": _digest(tensors, header)})
 
 
-def load_state(folder: Path, config: TrainConfig, model: nn.Module, optimizer: RAdam) -> Progress:
-    """Restore the state into a fresh model and optimiser; a missing state or one of another run is an InputError."""
+def load_state(folder: Path, parts: Parts, optimizer: RAdam) -> Progress:
+    """Restore the state into a fresh network and optimiser; a missing state or one of another run is an InputError."""
     tensors, metadata = read_safetensors(folder / FILE)
-    before, progress = _parse_header(folder, metadata)
+    before, settings, progress = _parse_header(folder, metadata)
     expected = _digest(tensors, metadata["diffuco-resume"])
     if metadata.get("digest") != expected:
         raise InputError(
             f"{folder / FILE}: the state does not match its digest, so the file is damaged; start the run anew in "
             "another folder"
         )
-    changed = [name for name, value in asdict(config).items() if getattr(before, name) != value]
+    changed = [name for name, value in asdict(parts.config).items() if getattr(before, name) != value]
+    changed = changed or _changed_settings(settings, parts.settings)
     if changed:
         raise InputError(
             f"{folder}: this run was started with another {', '.join(changed)}; resume with the same settings"
         )
     try:
-        model.load_state_dict(_under(tensors, "model"))
+        parts.network.load_state_dict(_under(tensors, "model"))
         for name, value in optimizer.state.items():
             value.copy_(_under(tensors, "optimizer/0")[name].view(value.shape))
     except (RuntimeError, ValueError, KeyError) as error:
@@ -70,7 +73,13 @@ def started_config(folder: Path) -> TrainConfig:
     return _parse_header(folder, read_metadata(folder / FILE))[0]
 
 
-def _parse_header(folder: Path, metadata: dict[str, str]) -> tuple[TrainConfig, Progress]:
+def _changed_settings(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """Fields of parts that differ, such as `noise rate`; what a run began without has not changed."""
+    pairs = ((part, name, value) for part, values in now.items() for name, value in values.items())
+    return [f"{part} {name}" for part, name, value in pairs if before.get(part, {}).get(name, value) != value]
+
+
+def _parse_header(folder: Path, metadata: dict[str, str]) -> tuple[TrainConfig, dict[str, Any], Progress]:
     try:
         header = json.loads(metadata["diffuco-resume"])
         # A run that was started before a field existed has the default of that field.
@@ -82,7 +91,7 @@ def _parse_header(folder: Path, metadata: dict[str, str]) -> tuple[TrainConfig, 
             raise ValueError(f"{progress.step} steps")
         if not progress.seconds >= 0.0 or math.isnan(progress.best_energy):
             raise ValueError("no numbers")
-        return TrainConfig(**known), progress
+        return TrainConfig(**known), header.get("parts", {}), progress
     except (KeyError, TypeError, ValueError, RecursionError):
         raise InputError(f"{folder / FILE}: not a resumable state; start the run anew in another folder") from None
 

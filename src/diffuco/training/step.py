@@ -1,5 +1,6 @@
 """One optimiser step: differentiate the objective on a batch, clip, update. On one GPU it is recorded and replayed."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from diffuco.training.parts import Parts
 class Outcome(NamedTuple):
     """The result of a step; on a GPU it is valid until the next one."""
 
-    numbers: dict[str, Tensor]
+    numbers: Mapping[str, Tensor | float]
     """What the objective returned for this process's graphs."""
     gradient_norm: Tensor
     """Norm of the whole gradient before clipping."""

@@ -25,17 +25,17 @@ class Validation:
         self.sampler = Sampler(denoiser, config.num_steps, device, records=records)
         groups = batches_by_size(graphs, config.validation_samples, rows_per_batch(device))
         self.batches = [make_batch([graphs[position] for position in group], device) for group in groups]
-        self.greedy = torch.cat([self._greedy_energy(batch) for batch in self.batches])  # [B]
+        self.plain = torch.cat([self._plain_energy(batch) for batch in self.batches])  # [B]
 
     def run(self) -> dict[str, float]:
         """Energies after CE, with as many steps as in training: mean, best of the samples, gain over the reference."""
         seeds = np.random.default_rng(self.config.seed)
         energies = torch.cat([self._energies(batch, seeds) for batch in self.batches])  # [B, S]
-        gain = (self.greedy - energies.mean(1)) / self.greedy.abs().clamp(min=1e-9)
+        gain = (self.plain - energies.mean(1)) / self.plain.abs().clamp(min=1e-9)
         return {
             "energy": energies.mean().item(),
             "best_energy": energies.min(1).values.mean().item(),
-            "gain_over_greedy": gain.mean().item(),
+            "gain_over_plain_ce": gain.mean().item(),
         }
 
     def _energies(self, batch: Batch, seeds: np.random.Generator) -> Tensor:
@@ -50,6 +50,6 @@ class Validation:
         )
         return self.problem.energy(batch, states)
 
-    def _greedy_energy(self, batch: Batch) -> Tensor:
+    def _plain_energy(self, batch: Batch) -> Tensor:
         half = torch.full((batch.num_rows, 1), 0.5, device=self.device)
         return self.problem.energy(batch, conditional_expectation(self.problem, batch, half))[:, 0]

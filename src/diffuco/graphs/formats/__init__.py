@@ -29,9 +29,18 @@ from diffuco.graphs.formats.output import open_for_writing
 from diffuco.graphs.formats.source import MAX_NODES, Source, TextSource, without_compression
 from diffuco.graphs.graph import Graph
 
-__all__ = ["FORMATS", "TEXT_FORMATS", "Format", "parse_graph", "read_graph", "read_graphs", "write_graph"]
+__all__ = [
+    "FORMATS",
+    "TEXT_FORMATS",
+    "Format",
+    "parse_graph",
+    "read_graph",
+    "read_graphs",
+    "register_format",
+    "write_graph",
+]
 
-FORMATS: tuple[Format, ...] = (
+FORMATS: list[Format] = [
     dimacs.FORMAT,
     pace.FORMAT,
     metis.FORMAT,
@@ -51,9 +60,21 @@ FORMATS: tuple[Format, ...] = (
     qubo.QBSOLV,
     collection.DGCNN,
     collection.TU,
-)
+]
 TEXT_FORMATS = tuple(known for known in FORMATS if known not in (npz.FORMAT, collection.TU))
 """Formats in which one text is the whole input."""
+
+
+def register_format(format: Format) -> None:
+    """Let readers, `write_graph` and the command line find a format; raises InputError if its name or suffix is taken.
+
+    Suffixes are in lower case.
+    """
+    taken = [part for known in FORMATS for part in (known.name, *known.suffixes)]
+    for part in (format.name, *format.suffixes):
+        if part in taken:
+            raise InputError(f"there is a format '{part}' already; choose another name or suffix")
+    FORMATS.append(format)
 
 
 def read_graph(path: str | Path, format: str | Format | None = None) -> Graph:

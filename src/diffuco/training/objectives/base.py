@@ -1,6 +1,7 @@
 """What an objective is: it turns a batch of graphs into gradients, and says what to log."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,6 +20,8 @@ class Objective(ABC):
 
     name: ClassVar[str]
     """What training configurations call it."""
+    needs_flips: ClassVar[bool] = False
+    """Whether the noise must be one that flips the variables of a solution, a `CategoricalNoise`."""
 
     @property
     def calls_at_once(self) -> int:
@@ -42,8 +45,8 @@ class Objective(ABC):
         random: RandomSource,
         num_graphs: int,
         examples: Tensor | None = None,
-    ) -> dict[str, Tensor]:
-        """Add the gradient to the denoiser's parameters; return the numbers to log, as tensors [].
+    ) -> Mapping[str, Tensor | float]:
+        """Add the gradient to the denoiser's parameters; return the numbers to log, as tensors [] or floats.
 
         The batch may be one process's share: sums over its graphs are divided by `num_graphs`, those of the whole
         batch, and gradients and numbers are then summed over the processes. The first number is shown while training.

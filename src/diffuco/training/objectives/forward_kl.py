@@ -34,6 +34,7 @@ class ForwardKl(Objective):
     """KL(p(X_0:T) || q(X_0:T)), up to a constant, from weighted paths that the network draws itself."""
 
     name = "forward-kl"
+    needs_flips = True
 
     samples_per_graph: int
     """S: paths per graph."""

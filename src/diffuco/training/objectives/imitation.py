@@ -32,6 +32,7 @@ class Imitation(Objective):
     """KL(p(X_0:T) || q(X_0:T)), up to a constant, of the noisy paths of annealed solutions."""
 
     name = "imitation"
+    needs_flips = True
 
     num_columns: int = 64
     """Noisy examples per graph, at most, and at least one per step."""
