@@ -20,6 +20,7 @@ from diffuco.cli.evaluate import table
 from diffuco.cli.options import PROBLEM_HELP, DecodeName
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.formats import FORMATS, read_graph, write_graph
+from diffuco.graphs.generate import er_graph
 from diffuco.graphs.graph import Graph
 from diffuco.inference.answers import Decode
 from diffuco.inference.solver import Solver
@@ -476,3 +477,35 @@ def test_threads_wait_asleep_unless_the_user_says_otherwise(given):
     environment |= {"OMP_WAIT_POLICY": given} if given else {}
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.split()[-1] == (given or "PASSIVE")
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
+def test_labels_that_the_terminal_does_not_know_are_escaped(tmp_path, encoding):
+    (tmp_path / "łódź.edges").write_text("Łódź 東京\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "diffuco", "solve", "mvc", tmp_path / "łódź.edges"],
+        capture_output=True,
+        env=os.environ | {"PYTHONIOENCODING": encoding},
+    )
+    shown = done.stdout.decode(encoding)
+    assert done.returncode == 0, done.stderr
+    assert "1 node: " in shown
+    assert r"\u0142" in shown
+    assert b"Traceback" not in done.stderr
+
+
+def test_an_interrupt_does_not_wait_for_proofs(tmp_path):
+    one = er_graph(400, 0.1, np.random.default_rng(0))
+    pieces = np.concatenate([one.edges, one.edges + one.num_nodes])
+    write_graph(Graph.from_edges(pieces, 2 * one.num_nodes), tmp_path / "pieces.clq")
+    program = """
+import os, signal, threading
+import scipy.optimize, torch
+import diffuco.__main__
+
+threading.Timer(2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+diffuco.__main__.main()
+"""
+    arguments = ["solve", "mis", tmp_path / "pieces.clq", "--method", "highs"]
+    done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=40)
+    assert (done.returncode, done.stderr) == (130, "error: interrupted\n")

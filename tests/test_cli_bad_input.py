@@ -1,12 +1,14 @@
 """Everything a user can get wrong ends in one line that names the place, exit code 2 and no traceback."""
 
 import gzip
+import json
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from diffuco.graphs.formats import write_graph
 from diffuco.graphs.graph import Graph
 
 BINARY = np.random.default_rng(0).bytes(3000)
@@ -53,6 +55,12 @@ def test_bad_graph_file(run, tmp_path, case):
     assert_one_line(run("solve", "mis", tmp_path / name), name, hint)
     (tmp_path / "s.sol").write_text("1\n")
     assert_one_line(run("check", "mis", tmp_path / name, tmp_path / "s.sol"), name, hint)
+
+
+def test_weights_whose_sum_may_be_infinite(run, tmp_path):
+    (tmp_path / "graph.mc").write_text("3 2\n1 2 1\n2 3 1e308\n")
+    outcome = run("solve", "max-cut", tmp_path / "graph.mc")
+    assert_one_line(outcome, "graph.mc: edge weight number 1 is 1e+308; scale the weights to at most 1e+100")
 
 
 def test_missing_file(run, tmp_path):
@@ -164,6 +172,8 @@ def test_several_graphs_do_not_fit_in_one_file(run, models, house):
     several = ("solve", "mis", house, house, "--model", models["mis"])
     assert_one_line(run(*several, "--output", "all.json"), "folder")
     assert_one_line(run(*several, "--output", house), "folder")
+    for name in ("all.jsonl.gz", "all.csv", "all.sol"):
+        assert_one_line(run(*several, "--output", name), f"{name}: several solutions go into a folder; give one")
     assert_one_line(run(*several, "--plot", "all.png"), "one graph")
 
 
@@ -171,6 +181,26 @@ def test_missing_matplotlib(run, models, house, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     outcome = run("solve", "mis", house, "--model", models["mis"], "--plot", "picture.png")
     assert_one_line(outcome, "pip install 'matplotlib>=3.8'")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["solve", "mis", "FILE", "--method", "greedy"],
+        ["sample", "mis", "FILE", "--temperature", "1"],
+        ["evaluate", "--dataset", "rb-tiny", "--method", "greedy", "--problem", "mis"],
+        ["compare", "--dataset", "rb-tiny", "--methods", "greedy", "--problem", "mis"],
+        ["generate", "rb-tiny", "--out", "OUT"],
+        ["train", "mis-tiny", "--out", "OUT"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+@pytest.mark.parametrize("seed", [-1, 2**63])
+def test_bad_seed(run, house, tmp_path, arguments, seed):
+    names = {"OUT": str(tmp_path / "OUT"), "FILE": str(house)}
+    outcome = run(*[names.get(argument, argument) for argument in arguments], "--seed", seed)
+    assert_one_line(outcome, f"seed is {seed}; give a whole number from 0 to 9223372036854775807")
+    assert not (tmp_path / "OUT").exists()
 
 
 def _truncated(content: bytes) -> bytes:
@@ -250,6 +280,12 @@ def test_missing_solution_file(run, tmp_path, house):
         (["train", "mis-tiny", "--out", "OUT", "--set", "num_steps=few"], "num_steps"),
         (["train", "mis-tiny", "--out", "OUT", "--set", "num_steps=0"], "num_steps"),
         (["train", "mis-tiny", "--out", "OUT", "--set", "noise=loud"], "noise"),
+        (["train", "mis-tiny", "--out", "OUT", "--set", "learning_rate=-1"], "learning_rate is -1.0; give a number"),
+        (["train", "mis-tiny", "--out", "OUT", "--set", "learning_rate=nan"], "learning_rate is nan; give a number"),
+        (["train", "mis-tiny", "--out", "OUT", "--set", "seed=-1"], "seed is -1; give a number, 0 or more"),
+        (["train", "mis-tiny", "--out", "OUT", "--max-minutes", "-1"], "--max-minutes is -1; give minutes, 0 or more"),
+        (["train", "mis-tiny", "--out", "OUT", "--max-minutes", "nan"], "--max-minutes is nan; give minutes"),
+        (["train", "mis-tiny", "--out", "OUT", "--stop-after", "-1"], "--stop-after is -1; give minutes, 0 or more"),
         (["train", "mis-tiny", "--out", "OUT", "--resume", "--json"], "OUT"),
         (["train", "mis-tiny", "--out", "/proc/none"], "/proc/none"),
         (["evaluate", "--model", "MODEL", "--dataset", "rb-tini"], "rb-tiny"),
@@ -275,3 +311,35 @@ def test_labels_that_read_the_same_cannot_be_checked(tmp_path):
     graph = Graph.from_edges([(0, 1)], labels=[1, "1"])
     with pytest.raises(InputError, match="look the same as text"):
         read_solution(tmp_path / "s.sol", graph)
+
+
+def test_graphs_are_not_overwritten(run, tmp_path):
+    graph, arrays = tmp_path / "graph.edges", tmp_path / "graph.npz"
+    graph.write_text("a b\n")
+    assert run("solve", "mis", graph, "--output", tmp_path / "." / "graph.edges").code == 2
+    assert graph.read_text() == "a b\n"
+    (tmp_path / "graph.sol").write_text("a b\n")
+    folder = ("solve", "mis", tmp_path, "--format", "edge-list", "--output", tmp_path)
+    assert_one_line(run(*folder), "graph.sol: this graph would be overwritten; give --output another name")
+    write_graph(Graph.from_edges([(0, 1)]), arrays)
+    before = arrays.read_bytes()
+    outcome = run("sample", "mis", arrays, "--temperature", 1, "--samples", 10, "--output", arrays)
+    assert_one_line(outcome, "graph.npz: this graph would be overwritten")
+    assert arrays.read_bytes() == before
+
+
+@pytest.mark.parametrize("options", [(), ("--json",), ("--output", "OUT")])
+def test_a_graph_that_cannot_be_solved_does_not_stop_the_others(run, tmp_path, options):
+    for name, weight in (("a", "2"), ("b", "1e99"), ("c", "3")):
+        (tmp_path / f"{name}.edges").write_text(f"x y 0.123456789\ny z {weight}\n")
+    command = ("solve", "max-cut", tmp_path, "--method", "cp-sat")
+    outcome = run(*command, *(tmp_path / "found" if option == "OUT" else option for option in options))
+    assert outcome.code == 2
+    assert len(outcome.errors) == 1
+    assert outcome.errors[0].startswith(f"error: {tmp_path / 'b.edges'}: ")
+    if "--json" in options:
+        assert [record["objective"] for record in json.loads(outcome.out)] == [2.123456789, 3.123456789]
+    else:
+        assert "c.edges" in outcome.out
+    if "--output" in options:
+        assert sorted(path.name for path in (tmp_path / "found").iterdir()) == ["a.sol", "c.sol"]

@@ -15,7 +15,7 @@ from diffuco.foundation.errors import GraphWarning, InputError
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.graph import Graph
 from diffuco.inference.solver import Solver
-from diffuco.methods import Settings, get_method
+from diffuco.methods import GraphByGraph, Settings, get_method
 from diffuco.methods.model import AnnealedSamples, ModelMethod, PlainModelMethod
 from diffuco.pretrained import load_model
 from diffuco.problems import get_problem
@@ -116,6 +116,31 @@ def test_what_is_compiled_at_first_is_compiled_before_the_clock_runs(monkeypatch
 def test_method_for_another_problem_is_refused():
     with pytest.raises(InputError, match="does not solve mis"):
         list(diffuco.compare(tiny(), "mis", ["greedy", "sdp"], [1.0]))
+
+
+class Everything(GraphByGraph):
+    name, summary = "everything", "all nodes"
+
+    def search(self, problem, graph, seed, deadline):
+        return np.ones(graph.num_nodes, dtype=np.bool_)
+
+
+def test_infeasible_answers_are_counted_and_told():
+    graphs = [Graph.from_edges([(0, 1)]), Graph.from_edges([], num_nodes=2)]
+    with pytest.warns(GraphWarning, match="everything: 1 of 2 answers infeasible, and still in the means") as told:
+        everything, greedy = diffuco.compare(graphs, "mis", [Everything(), "greedy"], [1.0], device="cpu")
+    assert len(told) == 1
+    assert (everything.num_infeasible, greedy.num_infeasible) == (1, 0)
+    assert summary(everything, best_known([everything, greedy]))["infeasible"] == 1
+
+
+def test_a_model_of_ones_own_is_compared_under_a_name_of_its_own(models):
+    class Mine(ModelMethod):
+        name = "mine"
+
+    methods = [ModelMethod(models["mis"]), Mine(models["mis"])]
+    runs = diffuco.compare(tiny(), "mis", methods, [0.05], device="cpu")
+    assert [run.method for run in runs] == ["diffuco", "mine"]
 
 
 def test_weights_that_cannot_work_are_refused_and_others_told():

@@ -284,3 +284,76 @@ def test_a_qubo_matrix_keeps_its_diagonal_and_both_triangles(wrap):
     for bits in itertools.product([0, 1], repeat=6):
         x = np.array(bits, dtype=bool)
         assert get_problem("qubo").check(graph, x).objective == pytest.approx(x @ matrix @ x)
+
+
+def adjacency_frame(matrix, names=None):
+    pandas = pytest.importorskip("pandas")
+    return pandas.DataFrame(matrix, index=names, columns=names)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 6])
+@pytest.mark.parametrize("names", ["abcdef", [7, 5, 9, 8, 0, 1], "uvwxyz"])
+def test_a_frame_whose_index_equals_its_columns_is_an_adjacency_matrix(size, names):
+    source = networkx.cycle_graph(size) if size > 2 else networkx.path_graph(size)
+    frame = adjacency_frame(networkx.to_numpy_array(source), list(names[:size]))
+    assert as_graph(frame).labels == list(names[:size])
+    assert as_graph(frame).edges.tolist() == [list(edge) for edge in source.edges]
+
+
+def test_frames_of_networkx_and_of_plain_matrices_are_read():
+    pytest.importorskip("pandas")
+    for size in (2, 3, 4):
+        cycle = networkx.cycle_graph(size)
+        plain = adjacency_frame(networkx.to_numpy_array(cycle, dtype=int))
+        for frame in (networkx.to_pandas_adjacency(cycle), plain):
+            assert as_graph(frame).edges.tolist() == as_graph(cycle).edges.tolist()
+    assert as_graph(adjacency_frame([[0, 5], [5, 0]], ["0", "1"])).edge_weights.tolist() == [5]
+    with pytest.warns(GraphWarning, match="1 self-loop"):
+        assert as_graph(adjacency_frame([[1, 1], [1, 0]], [0, 1])).num_edges == 1
+
+
+def test_a_frame_read_from_a_file_has_text_for_columns():
+    frame = adjacency_frame([[0, 2], [2, 0]], [3, 4])
+    frame.columns = ["3", "4"]
+    assert (as_graph(frame).labels, as_graph(frame).edge_weights.tolist()) == ([3, 4], [2])
+
+
+def test_a_qubo_frame_is_a_matrix():
+    graph = qubo_as_graph(adjacency_frame([[-3, 4], [0, -1]], ["a", "b"]))
+    assert (graph.labels, graph.node_weights.tolist(), graph.edge_weights.tolist()) == (["a", "b"], [-3, -1], [4])
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        np.array([[0, 5], [5, 0]]),
+        np.zeros((2, 2), int),
+        [[0, 5], [5, 0]],
+        TRIANGLE.tolist(),
+        [[0, 0, 0]] * 3,
+    ],
+)
+def test_a_table_that_may_be_edges_or_a_matrix_is_refused(table):
+    with pytest.raises(InputError, match=r"edges or a matrix; give a matrix as .*float.*, edges as a list of tuples"):
+        as_graph(table)
+
+
+def test_a_frame_that_may_be_edges_or_a_matrix_is_refused():
+    frame = adjacency_frame(TRIANGLE)
+    frame.columns = ["x1", "x2", "x3"]
+    with pytest.raises(InputError, match="edges or a matrix"):
+        as_graph(frame)
+    text = adjacency_frame([["a", "b"], ["b", "a"]])
+    with pytest.warns(GraphWarning, match="1 repeated edge"):
+        assert as_graph(text).labels == ["a", "b"]
+
+
+def test_tables_that_are_the_same_either_way_are_read():
+    for table in (np.array([[0, 1], [1, 0]]), [(0, 5), (5, 0)], {(0, 5), (5, 0)}):
+        with pytest.warns(GraphWarning, match="1 repeated edge"):
+            assert as_graph(table).num_edges == 1
+
+
+def test_repeated_pairs_with_other_weights_are_named():
+    with pytest.warns(GraphWarning, match="edge 1 gives 'B' and 'A' another weight; the first one counts"):
+        assert as_graph([("A", "B", 2), ("B", "A", 3)]).edge_weights.tolist() == [2]

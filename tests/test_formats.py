@@ -198,6 +198,9 @@ def test_labels_that_look_like_column_names_survive(tmp_path):
         assert list(read_graph(tmp_path / "a.edges").labels) == ["from", "to", "5", "6"]
     write_graph(graph, tmp_path / "a.csv")
     assert list(read_graph(tmp_path / "a.csv").labels) == ["from", "to", "5", "6"]
+    write_graph(replace(graph, edge_weights=np.array([2.0, 3.0])), tmp_path / "b.edges")
+    with pytest.warns(GraphWarning, match="'source,target,weight', is read as column names"):
+        assert read_graph(tmp_path / "b.edges").edge_weights.tolist() == [2, 3]
 
 
 def weighted_friends():
@@ -415,3 +418,144 @@ def test_weights_that_go_with_their_self_loops_leave_no_trace(tmp_path, text):
     assert graph.edge_weights is None
     write_graph(graph, tmp_path / "again.npz")
     assert read_graph(tmp_path / "again.npz").digest == graph.digest
+
+
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("01234,56789\n1234,99999\n", ["01234", "56789", "1234", "99999"]),
+        ("007,008\n", ["007", "008"]),
+        ("7,+5\n5,9\n", ["7", "+5", "5", "9"]),
+        ("1e3,1000\n", ["1e3", "1000"]),
+        ("1.0,1\n", ["1.0", "1"]),
+        ("0,-0\n", ["0", "-0"]),
+        ("1_000,1000\n", ["1_000", "1000"]),
+        ("٣,3\n", ["٣", "3"]),
+        ("3,\uff13\n", ["3", "\uff13"]),
+        ("5,1\n07\n", ["5", "1", "07"]),
+        ("10,-2\n0,3\n", [-2, 0, 3, 10]),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.csv", "b.csv", "a.tsv", "a.edges", "a.txt", "a.adjlist"])
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.filterwarnings("ignore::diffuco.foundation.errors.GraphWarning")
+def test_labels_are_numbers_only_if_they_are_written_as_such(name, text, labels, compiled, tmp_path, monkeypatch):
+    if compiled:
+        monkeypatch.setattr("diffuco.graphs.formats.numbers.COMPILED_BYTES", 0)
+    text = ("source,target\n" if name == "b.csv" else "") + text
+    graph = read_graph(write_text(tmp_path, name, text.replace(",", {"a.csv": ",", "b.csv": ","}.get(name, "\t"))))
+    assert list(graph.labels) == labels
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_weights_may_be_written_in_any_way(compiled, tmp_path, monkeypatch):
+    monkeypatch.setattr("diffuco.graphs.formats.numbers.COMPILED_BYTES", 0 if compiled else 2**20)
+    graph = read_graph(write_text(tmp_path, "a.edges", "1 2 007\n2 3 +.5\n3 4 -0\n"))
+    assert (graph.labels, graph.edge_weights.tolist()) == ([1, 2, 3, 4], [7, 0.5, 0])
+
+
+@pytest.mark.parametrize("text", ["1.0,2\n1,3\n", "1.0,\x1e2\n1,3\n"])
+def test_labels_that_are_one_number_in_two_spellings_are_two_nodes_with_a_warning(text, tmp_path):
+    path = write_text(tmp_path, "a.csv", text)
+    with pytest.warns(GraphWarning, match=r"labels '1.0' and '1' are two nodes; write them alike if they are one"):
+        assert read_graph(path).num_nodes == 4
+
+
+@pytest.mark.parametrize("name", ["a.gml", "a.json", "a.graphml", "a.gexf"])
+def test_labels_with_leading_zeros_stay_text_in_every_format(name, tmp_path):
+    write = {"a.gml": networkx.write_gml, "a.graphml": networkx.write_graphml, "a.gexf": networkx.write_gexf}
+    graph = networkx.Graph([("007", "008")])
+    if name in write:
+        write[name](graph, tmp_path / name)
+    else:
+        write_text(tmp_path, name, json.dumps(networkx.node_link_data(graph)))
+    assert list(read_graph(tmp_path / name).labels) == ["007", "008"]
+
+
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("source,target\n#a,b\nb,#c\n", ["#a", "b", "#c"]),
+        ("source,target\n%a,b\n", ["%a", "b"]),
+        ("#a,b\n#c,d\n", ["#a", "b", "#c", "d"]),
+        ("# 2 rows\nsource,target\n#a,b\n", ["#a", "b"]),
+        ("# 2 rows\n1,2\n2,3\n", [1, 2, 3]),
+        ("1,2\n#2,3\n", ["1", "2", "#2", "3"]),
+        ("a,b\n#c\n", ["a", "b", "#c"]),
+    ],
+)
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_a_row_of_a_table_may_begin_with_a_comment_sign(text, labels, separator, tmp_path):
+    path = write_text(tmp_path, "a.tsv" if separator == "\t" else "a.csv", text.replace(",", separator))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert list(read_graph(path).labels) == labels
+
+
+def test_a_comment_with_columns_above_a_table_is_named(tmp_path):
+    path = write_text(tmp_path, "a.csv", "\n#a,b\nb,c\n")
+    with pytest.warns(GraphWarning, match=r"line 2, '#a,b', is read as a comment; put source,target above it if it is"):
+        assert read_graph(path).num_edges == 1
+
+
+def test_tables_keep_labels_that_begin_with_a_comment_sign(tmp_path):
+    graph = Graph.from_edges([(0, 1)], labels=["#a", "%b", "#c"])
+    write_graph(graph, tmp_path / "a.csv")
+    assert list(read_graph(tmp_path / "a.csv").labels) == ["#a", "%b", "#c"]
+
+
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("a;b;c,d\n", None),
+        ("Smith, J;Doe, A\nDoe, A;Roe, B\n", ["Smith, J", "Doe, A", "Roe, B"]),
+        ("Smith, J;Doe\nDoe;Roe\nDan\n", ["Smith, J", "Doe", "Roe", "Dan"]),
+        ("x;y,b\nb,c\n", ["x;y", "b", "c"]),
+        ('"x;y",b\nb,c\n', ["x;y", "b", "c"]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::diffuco.foundation.errors.GraphWarning")
+def test_of_commas_and_semicolons_those_count_that_fit_all_rows(text, labels, tmp_path):
+    path = write_text(tmp_path, "a.csv", text)
+    if labels is None:
+        with pytest.raises(InputError, match="weight 'c,d' is not a number"):
+            read_graph(path)
+        return
+    assert list(read_graph(path).labels) == labels
+
+
+def test_a_choice_between_commas_and_semicolons_is_told(tmp_path):
+    with pytest.warns(GraphWarning, match="columns end at ';', though ',' would fit as well; put quotes around"):
+        assert read_graph(write_text(tmp_path, "a.csv", "Smith, J;Doe, A\n")).num_nodes == 2
+
+
+@pytest.mark.parametrize(("name", "text"), [("a.edges", "Ann|Bob\nBob|Cid\n"), ("a.csv", "\nA->B\nB->C\n")])
+def test_a_file_without_edges_is_told_with_its_first_line(name, text, tmp_path):
+    first = text.split()[0]
+    line = 1 + text.index(first)
+    with pytest.warns(GraphWarning, match=rf"no edges: line {line}, '.*', is read as a node alone; put ',' between"):
+        assert read_graph(write_text(tmp_path, name, text)).num_nodes == 2
+
+
+def test_a_node_alone_is_no_reason_for_a_warning(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name in ("a.edges", "a.csv", "a.adjlist"):
+            text = "Ann,Bob\nNew-York\n".replace(",", "," if name == "a.csv" else " ")
+            assert read_graph(write_text(tmp_path, name, text)).num_nodes == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [("a.edges", "A B 2\nB B 1\nB B 4\nB A 3\n", 4), ("a.clq", "p edge 2 2\ne 1 2 7\ne 2 1 8\n", 3)],
+)
+def test_repeated_edges_with_other_weights_are_named(name, text, line, tmp_path):
+    with pytest.warns(
+        GraphWarning, match=rf"line {line} gives the edge of '\w' and '\w' another weight; the first one counts$"
+    ):
+        assert read_graph(write_text(tmp_path, name, text)).edge_weights.tolist() == [2 if line == 4 else 7]
+
+
+def test_repeated_edges_with_equal_weights_are_only_counted(tmp_path):
+    with pytest.warns(GraphWarning, match="dropped 1 self-loop and 1 repeated edge$"):
+        read_graph(write_text(tmp_path, "a.edges", "A B 2\nB A 2\nA A 5\n"))

@@ -3,6 +3,7 @@
 import itertools
 import json
 import stat
+import subprocess
 import sys
 import time
 import warnings
@@ -20,6 +21,7 @@ from diffuco.graphs.formats import write_graph
 from diffuco.graphs.graph import Graph
 from diffuco.methods import GraphByGraph, all_methods, get_method, register_method
 from diffuco.methods import _methods as registered
+from diffuco.methods.greedy import warn_if_greedy_is_ahead
 from diffuco.pretrained import is_known
 from diffuco.problems import all_problems, get_problem
 
@@ -454,10 +456,12 @@ def test_methods_are_listed(run):
 def test_samples_behind_greedy_are_told(run, tmp_path):
     graph = geometric_graph(300, 8.0, np.random.default_rng(0))
     with pytest.warns(
-        GraphWarning, match=r"^graph: samples of mds-ba-small reach \d+, a greedy choice \d+; the model was"
+        GraphWarning, match=r"^graph: samples of mds-ba-small reach \d+, a greedy choice \d+; decoding or refinement is"
     ):
         solution = diffuco.solve(graph, "mds", model="mds-ba-small", samples=2, step_factor=1, refine=0, device="cpu")
     assert solution.objective > diffuco.solve(graph, "mds", method="greedy").objective
+    with pytest.warns(GraphWarning, match=r"a greedy choice \d+; the model was trained on other graphs"):
+        warn_if_greedy_is_ahead(solution.problem, [solution])
     write_graph(graph, tmp_path / "sensors.clq")
     options = ("--model", "mds-ba-small", "--samples", 2, "--step-factor", 1, "--refine", "none")
     (warning,) = run("solve", "mds", tmp_path / "sensors.clq", *options).warnings
@@ -466,3 +470,25 @@ def test_samples_behind_greedy_are_told(run, tmp_path):
         warnings.simplefilter("error")
         alike = get_dataset("ba-small").graphs("test", 2)
         diffuco.solve(alike, "mds", model="mds-ba-small", samples=2, step_factor=1, refine=0, device="cpu")
+
+
+def test_an_interrupt_ends_searches_that_python_does_not_run():
+    program = """
+import os, signal, sys, threading, time
+import numpy as np
+import diffuco
+from diffuco.graphs.generate import er_graph
+
+graph = er_graph(300, 0.3, np.random.default_rng(0))
+for method in sys.argv[1:]:
+    diffuco.solve(graph, "mis", method=method, time_limit_s=0.1, device="cpu")
+    threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    started = time.monotonic()
+    try:
+        diffuco.solve(graph, "mis", method=method, time_limit_s=20, device="cpu")
+    except KeyboardInterrupt:
+        print(method, time.monotonic() - started < 5)
+"""
+    methods = [method for method in ("numvc", "sa", "tabu") if not get_method(method).missing()]
+    done = subprocess.run([sys.executable, "-c", program, *methods], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [word for method in methods for word in (method, "True")]

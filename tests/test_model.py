@@ -15,6 +15,7 @@ from diffuco.graphs.batch import DenseBatch, SparseBatch
 from diffuco.graphs.graph import Graph
 from diffuco.inference.solver import complement
 from diffuco.model import Gnn, GnnConfig, load_checkpoint, read_card, save_checkpoint
+from diffuco.model.checkpoint import write_safetensors
 from diffuco.model.engine.acceleration import MixedPrecisionDenoiser
 from diffuco.model.gnn import GraphNorm
 from diffuco.pretrained import load_model, save_model
@@ -297,3 +298,26 @@ def test_a_folder_with_the_weights_of_another_model_is_refused(tmp_path, checkpo
 def test_missing_checkpoint_is_an_input_error(tmp_path):
     with pytest.raises(InputError, match="no such file"):
         load_checkpoint(tmp_path / "none.safetensors")
+
+
+def test_a_run_folder_and_what_resumes_it_point_to_the_best_model(tmp_path, models):
+    run_folder = tmp_path / "run"
+    run_folder.mkdir()
+    best = run_folder / "best.safetensors"
+    best.write_bytes(models["mis"].read_bytes())
+    write_safetensors(run_folder / "resume.safetensors", {}, {"diffuco-resume": "{}"})
+    for given in (run_folder, run_folder / "resume.safetensors"):
+        with pytest.raises(InputError, match=f"give {best}"):
+            load_model(given)
+    (run_folder / "config.json").write_text("{}")
+    with pytest.raises(InputError, match=f"give {best}"):
+        load_model(run_folder)
+    best.write_bytes(b"")
+    with pytest.raises(InputError, match="not a readable safetensors file"):
+        load_model(best)
+
+
+@pytest.mark.parametrize("path", ["runs/mine/best.safetensors", "mine.safetensors", "runs/mine"])
+def test_a_path_where_nothing_is_is_not_taken_for_a_name(path):
+    with pytest.raises(InputError, match=f"^{path}: no such file or folder; check the path$"):
+        load_model(path)

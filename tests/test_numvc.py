@@ -12,6 +12,7 @@ import diffuco
 from diffuco.graphs.generate import er_graph, rb_graph
 from diffuco.graphs.graph import Graph
 from diffuco.methods import auto as automatic
+from diffuco.methods import numvc
 from diffuco.methods.anneal import FlipAnnealing
 from diffuco.methods.cp_sat import CpSat
 from diffuco.methods.highs import Highs
@@ -52,6 +53,22 @@ def test_the_node_to_give_up_has_the_highest_score_and_of_equals_changed_first()
         loops.take_steps(walk, 3)
         cover = [node for node in range(40) if loops.in_cover(walk, node) and node != walk.counts[loops.LAST]]
         assert loops.cheapest(walk) == max(cover, key=lambda node: (loops.score(walk, node), -walk.changed[node]))
+
+
+def test_loading_the_loops_does_not_count(monkeypatch):
+    load = numvc.Walking.load
+
+    def slowly() -> None:
+        time.sleep(0.3)
+        load()
+
+    monkeypatch.setattr(numvc.Walking, "load", staticmethod(slowly))
+    runs = []
+    monkeypatch.setattr(numvc.Walking, "run", lambda self, deadline: runs.append(deadline.remaining_s))
+    graph = er_graph(40, 0.2, np.random.default_rng(3))
+    found = diffuco.solve(graph, "mis", method="numvc", time_limit_s=0.2, device="cpu")
+    assert runs[0] > 0.1
+    assert found.seconds["sample"] < 0.3
 
 
 @pytest.mark.parametrize(("num_nodes", "mean_degree", "num_rounds"), [(30, 6, 40), (2000, 5, 3)])

@@ -135,6 +135,25 @@ def test_train_resume_and_evaluate_on_the_graphs_held_back(run, folder, tmp_path
     assert read_card(model)["graphs"]["count"] == len(parts["train"])
 
 
+def test_a_run_that_cannot_be_is_refused_before_graphs_are_read(run, house, tmp_path, monkeypatch):
+    def reading(_):
+        raise AssertionError("graphs are read")
+
+    assert run("train", "mis-tiny", "--out", tmp_path, "--device", "cpu", "--stop-after", 0).code == 0
+    monkeypatch.setattr("diffuco.cli.inputs.load_collection", reading)
+    command = ("train", "--graphs", house, "--out", tmp_path)
+    for options, hint in (
+        (("mis", "--set", "num_step=3"), "did you mean 'num_steps'?"),
+        (("mis", "--seed", -1), "seed is -1; give a whole number"),
+        (("mis",), f"{tmp_path} already holds a run; continue it with --resume"),
+        (("max-cut", "--resume"), f"{tmp_path}: this run is for mis, not max-cut; give --problem mis or another --out"),
+        (("misses",), "unknown problem 'misses'"),
+    ):
+        outcome = run(*command, "--problem", *options)
+        assert (outcome.code, outcome.out, len(outcome.errors)) == (2, "", 1)
+        assert hint in outcome.err
+
+
 def test_a_run_is_not_continued_on_other_graphs(run, folder, tmp_path):
     copy = tmp_path / "mine"
     copy.mkdir()

@@ -21,7 +21,7 @@ from diffuco.graphs.generate import er_graph
 from diffuco.graphs.graph import Graph
 from diffuco.inference.sampler import Sampler
 from diffuco.inference.solver import SampleOptions, Solver
-from diffuco.methods import ModelMethod, get_method
+from diffuco.methods import ModelMethod, all_methods, get_method
 from diffuco.problems import Problem, all_problems, get_problem
 from diffuco.solution.files import write_solution
 
@@ -335,3 +335,54 @@ def test_a_process_that_is_forked_after_a_solve_can_solve():
         assert status == 0
     finally:
         torch.set_num_threads(num_threads)
+
+
+@pytest.mark.parametrize(
+    ("options", "hint"),
+    [
+        ({"seed": -1}, "seed is -1; give a whole number from 0 to"),
+        ({"seed": 2**63}, "seed is 9223372036854775808; give"),
+        ({"seed": None}, "seed is None; give"),
+        ({"seed": "x"}, "seed is 'x'; give"),
+        ({"time_limit_s": "3"}, "time limit is '3'; give seconds"),
+        ({"device": None}, "device None cannot be used here; give"),
+        ({"solutions": 2.5}, "solutions is 2.5; give a whole number"),
+        ({"method": None}, "method None; give a name"),
+        ({"model": 3}, "model 3; give a name"),
+    ],
+)
+def test_options_of_the_wrong_kind_are_input_errors(options, hint):
+    with pytest.raises(InputError, match=hint):
+        diffuco.solve([(0, 1)], "mis", **options)
+
+
+@pytest.mark.parametrize("weight", [1e308, -1.1e100])
+def test_weights_whose_sum_may_be_infinite_are_refused(weight):
+    weighted = networkx.Graph()
+    weighted.add_weighted_edges_from([(0, 1, 1.0), (1, 2, weight)])
+    wanted = r"edge weight number \d is -?1\.?1?e\+\d+; scale the weights to at most 1e\+100"
+    for graph in (weighted, [(0, 1, 1.0), (1, 2, weight)], networkx.to_scipy_sparse_array(weighted)):
+        with pytest.raises(InputError, match=wanted):
+            diffuco.solve(graph, "max-cut")
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63, None])
+def test_every_door_refuses_what_is_no_seed(models, seed):
+    for ask in (
+        lambda: diffuco.sample([(0, 1)], "mis", temperature=1.0, samples=2, model=models["mis"], seed=seed),
+        lambda: diffuco.evaluate([[(0, 1)]], "mis", method="greedy", seed=seed),
+        lambda: list(diffuco.compare([[(0, 1)]], "mis", ["greedy"], [0.1], seed=seed)),
+    ):
+        with pytest.raises(InputError, match="give a whole number from 0 to"):
+            ask()
+
+
+@pytest.mark.parametrize("method", [method.name for method in all_methods() if not method.missing()])
+def test_every_method_takes_the_largest_seed(method):
+    problem = next(problem for problem in all_problems() if get_method(method).solves(problem))
+    limit_s = 0.1 if method in ("kamis", "online-mis") else None
+    found = diffuco.solve(
+        CYCLE, problem, method=method, seed=2**63 - 1, time_limit_s=limit_s, device="cpu", solutions=2
+    )
+    assert found[0].feasible
+    assert diffuco.solve(CYCLE, problem, seed=np.int64(3)).to_dict()["seed"] == 3

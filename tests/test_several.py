@@ -93,7 +93,7 @@ def test_a_worse_solution_has_a_gap_of_its_own(run, tmp_path):
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--solutions", "0"], "solutions is 0; give 1 or more"),
+        (["--solutions", "0"], "solutions is 0; give a whole number, 1 or more"),
         (["--solutions", "2", "--output", "found.parquet"], "found.parquet: Parquet files hold one solution per graph"),
     ],
 )
@@ -105,5 +105,5 @@ def test_command_refuses_in_one_line(run, house, options, complaint):
 
 
 def test_fewer_than_one_is_refused():
-    with pytest.raises(InputError, match="solutions is 0; give 1 or more"):
+    with pytest.raises(InputError, match="solutions is 0; give a whole number, 1 or more"):
         diffuco.solve(SQUARE, "mis", solutions=0)

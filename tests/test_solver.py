@@ -1,5 +1,5 @@
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import networkx as nx
@@ -23,8 +23,9 @@ from diffuco.graphs.graph import Graph
 from diffuco.inference.answers import best_solutions
 from diffuco.inference.solver import Solver
 from diffuco.model import Checkpoint, Gnn, GnnConfig
+from diffuco.pretrained import load_model
 from diffuco.pretrained.choice import Choice, full_models
-from diffuco.problems import all_problems, get_problem, without_ignored_weights
+from diffuco.problems import MaximumIndependentSet, all_problems, get_problem, without_ignored_weights
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 NAMES = [problem.name for problem in all_problems()]
@@ -282,3 +283,13 @@ def test_each_training_step_is_repeated_at_evaluation():
     )
     assert [step.step for step in taken] == [3, 3, 2, 2, 1, 1]
     assert all(not step.logits.requires_grad for step in taken)
+
+
+def test_a_problem_with_an_array_takes_a_loaded_model(models):
+    @dataclass(frozen=True)
+    class Priced(MaximumIndependentSet):
+        prices: np.ndarray = field(default_factory=lambda: np.ones(3))
+
+    loaded = load_model(models["mis"])
+    for _ in range(2):
+        assert diffuco.solve([(0, 1), (1, 2)], Priced(), model=loaded, samples=2, device="cpu").feasible

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Any
 
 import typer
@@ -53,6 +54,8 @@ def run_app(app: typer.Typer, arguments: list[str], *, name: str) -> int:
     # Let torch's threads sleep while they wait, not spin. If another process uses one of the cores, spinning makes a
     # solve take twenty times as long. Torch reads this when it is imported, which no command has done yet.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # as standard error has it; not every terminal has Unicode
     try:
         if arguments == ["--version"]:
             # As an option of typer this would import pydantic before every command's help and double its time.

@@ -118,12 +118,14 @@ def compare(
         "commit": source_commit(),
         "runs": [summary(run, optima) for run in runs],
     }
-    if output:
-        write_record(output, record)
-    if plot:
-        plot_comparisons([record], plot)
-        print_note(f"wrote the picture to {plot}")
-    print_json(record) if as_json else print_result(_table(record))
+    try:
+        if output:
+            write_record(output, record)
+        if plot:
+            plot_comparisons([record], plot)
+            print_note(f"wrote the picture to {plot}")
+    finally:  # what cannot be written is still shown
+        print_json(record) if as_json else print_result(_table(record))
 
 
 def _budgets(text: str) -> list[float]:

@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -151,6 +151,14 @@ def check_output(path: Path) -> None:
     make_folder(path.absolute().parent)
     if path.is_dir():
         raise InputError(f"{path}: this is a folder; give a file")
+
+
+def check_not_read(outputs: Sequence[Path], inputs: Sequence[Path]) -> None:
+    """Refuse to write over a graph that is read."""
+    read = {path.resolve() for path in inputs}
+    for path in outputs:
+        if path.resolve() in read:
+            raise InputError(f"{path}: this graph would be overwritten; give --output another name")
 
 
 def write_record(path: Path, record: dict[str, Any]) -> None:

@@ -121,9 +121,11 @@ def evaluate(
     if references is not None:
         minutes = None if loaded is None else loaded.card.get("minutes")
         record["reference"] |= _about_references(references, record["seconds"], minutes)
-    if output:
-        write_record(output, record)
-    print_json(record) if as_json else print_result(table(record))
+    try:
+        if output:
+            write_record(output, record)
+    finally:  # what cannot be written is still shown
+        print_json(record) if as_json else print_result(table(record))
 
 
 def _target(model: "Checkpoint | None", method: str | None, problem: str | None) -> str:

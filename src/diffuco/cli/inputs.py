@@ -74,7 +74,10 @@ def load_file(file: Path, file_format: str | None, problem: str | None = None) -
     from diffuco.problems import check_node_weights, get_problem
 
     started = time.perf_counter()
-    graphs = read_graphs(file, file_format)
+    try:
+        graphs = read_graphs(file, file_format)
+    except InputError as error:
+        raise error if str(file) in str(error) else InputError(f"{file}: {error}") from error
     seconds = (time.perf_counter() - started) / max(1, len(graphs))
     names = [str(file)] if len(graphs) == 1 else [f"{file}[{number}]" for number in range(len(graphs))]
     for name, graph in zip(names, graphs, strict=True):
@@ -107,8 +110,12 @@ def load_collection(path: Path) -> "Collection":
     files = _expand(path, None)
     with progress_bar() as bar:
         graphs = [loaded.graph for file in bar.track(files, description="reading") for loaded in load_file(file, None)]
-    name = path.resolve().name if path.is_dir() else path.name.partition(".")[0]
-    return Collection.of(name, graphs)
+    return Collection.of(collection_name(path), graphs)
+
+
+def collection_name(path: Path) -> str:
+    """What the graphs of a folder or file are called together."""
+    return path.resolve().name if path.is_dir() else path.name.partition(".")[0]
 
 
 def _expand(path: Path, file_format: str | None) -> list[Path]:

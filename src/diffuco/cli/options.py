@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from diffuco.foundation.errors import InputError
+from diffuco.foundation.values import check_seed
 
 
 class DecodeName(StrEnum):
@@ -57,7 +58,10 @@ Method = Annotated[
 TimeLimit = Annotated[
     float | None, typer.Option("--time-limit", help="Seconds per graph.", show_default="the method's own")
 ]
-Seed = Annotated[int, typer.Option(help="Seed of all random numbers; the same seed gives the same result.")]
+Seed = Annotated[
+    int,
+    typer.Option(callback=check_seed, help="Seed of all random numbers; the same seed gives the same result."),
+]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, ...")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 OutputFile = Annotated[Path | None, typer.Option("--output", help="Also write the JSON record to this file.")]

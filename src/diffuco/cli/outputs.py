@@ -42,8 +42,9 @@ def solution_paths(inputs: Inputs, output: Path) -> list[Path]:
     if inputs.is_single and not output.is_dir():
         make_folder(output.absolute().parent)
         return [output]
-    if output.suffix == ".json" or output.is_file():
-        raise InputError(f"{output}: several solutions go into a folder, not a file; give the name of a folder")
+    is_name_of_file = output.suffix and not output.suffix[1:].isdecimal()  # a folder may be called v1.2
+    if output.is_file() or (is_name_of_file and not output.is_dir()):
+        raise InputError(f"{output}: several solutions go into a folder; give one, or a .jsonl or .parquet file")
     make_folder(output)
     paths: list[Path] = []
     for loaded in inputs.graphs:

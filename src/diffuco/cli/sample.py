@@ -7,7 +7,7 @@ import typer
 
 import diffuco
 from diffuco.cli import options
-from diffuco.cli.console import make_folder, print_json, print_note, print_result, print_warning
+from diffuco.cli.console import check_not_read, make_folder, print_json, print_note, print_result, print_warning
 from diffuco.foundation.errors import InputError
 from diffuco.foundation.wording import as_utf8, counted, with_error
 
@@ -56,14 +56,17 @@ def sample(
     """
     if output is not None and output.suffix != ".npz":
         raise InputError(f"{output}: draws are written as NumPy arrays; give a name that ends in .npz")
+    check_not_read([output] if output else [], [file])
     graph = diffuco.read_graph(file, file_format)
     found = diffuco.sample(
         graph, problem, temperature=temperature, model=model, samples=samples, seed=seed, device=device
     )
-    if output is not None:
-        _write(output, found)
     record = found.to_dict() | {"file": as_utf8(str(file))}
-    print_json(record) if as_json else print_result(_text(found))
+    try:
+        if output is not None:
+            _write(output, found)
+    finally:  # what cannot be written is still shown
+        print_json(record) if as_json else print_result(_text(found))
     if found.reason:
         print_note(f"drawn by {found.found_by}: {found.reason}")
     if doubt := _doubt(found):

@@ -10,8 +10,17 @@ import typer
 
 import diffuco
 from diffuco.cli import EXIT_BAD_INPUT, options
-from diffuco.cli.console import make_folder, print_json, print_note, print_result, progress_bar, search_progress
-from diffuco.cli.inputs import Inputs, load_inputs
+from diffuco.cli.console import (
+    check_not_read,
+    make_folder,
+    print_error,
+    print_json,
+    print_note,
+    print_result,
+    progress_bar,
+    search_progress,
+)
+from diffuco.cli.inputs import Inputs, LoadedGraph, load_inputs
 from diffuco.cli.many_files import FileSolver, solve_files
 from diffuco.cli.outputs import as_record, print_solutions, rows_of, solution_paths
 from diffuco.foundation.errors import InputError
@@ -117,26 +126,35 @@ def solve(
         # Find out whether the files can be written before the work, not after it.
         _check_single(inputs, plot, start)
         paths = solution_paths(inputs, output) if output else []
+        check_not_read(paths, [*files, *(Path(loaded.file) for loaded in inputs.graphs)])
         found = _solve(problem, inputs, settings | {"start": start and [start]})
         if _is_one_of_several():
             from diffuco.foundation.distributed import leads
 
             if not leads():
                 return
-        records = [as_record(*pair) for pair in zip(inputs.graphs, found, strict=True)]
-        _write_files(found, records, paths, plot)
-        if as_json:
-            print_json(records[0] if inputs.is_single else records)
-        else:
-            asked = (model, samples, step_factor, decode, token_size, rounds, refine)
-            is_model = settings["method"] == "diffuco" or any(option is not None for option in asked)
-            print_solutions(records, _title(problem, records), show_mean=is_model)
+        records = [as_record(loaded, one) if one else None for loaded, one in zip(inputs.graphs, found, strict=True)]
+        solved = [record for record in records if record]
+        try:
+            _write_files(found, records, paths, plot)
+        finally:  # what cannot be written is still shown
+            if as_json:
+                print_json(solved[0] if inputs.is_single else solved)
+            elif solved:
+                asked = (model, samples, step_factor, decode, token_size, rounds, refine)
+                is_model = settings["method"] == "diffuco" or any(option is not None for option in asked)
+                print_solutions(solved, _title(problem, solved), show_mean=is_model)
+        if len(solved) < len(records):
+            raise typer.Exit(EXIT_BAD_INPUT)
     if inputs.num_bad:
         raise typer.Exit(EXIT_BAD_INPUT)
 
 
-def _solve(problem: str, inputs: Inputs, settings: dict[str, Any]) -> list["Solution | list[Solution]"]:
-    """Solve all graphs, show the progress, and say how each was solved and why; with `solutions`, a list for each."""
+def _solve(problem: str, inputs: Inputs, settings: dict[str, Any]) -> list["Solution | list[Solution] | None"]:
+    """Solve all graphs, show the progress, and say how each was solved and why; with `solutions`, a list for each.
+
+    Of several graphs, those that cannot be solved are None.
+    """
     graphs = [loaded.graph for loaded in inputs.graphs]
     found: list[Any]
     if _is_one_of_several():
@@ -147,11 +165,24 @@ def _solve(problem: str, inputs: Inputs, settings: dict[str, Any]) -> list["Solu
     else:
         with progress_bar() as bar:
             task = bar.add_task("solving", total=len(graphs))
-            found = diffuco.solve(graphs, problem, on_solved=lambda count: bar.advance(task, count), **settings)
-    solutions = [_first(one) for one in found]
+            settings = settings | {"on_solved": lambda count: bar.advance(task, count)}
+            found = _solve_several(problem, inputs.graphs, settings)
+    solutions = [_first(one) for one in found if one]
     told = [f"solved by {s.found_by}: {s.reason}" if not s.optimal else s.reason for s in solutions if s.reason]
     for line, count in Counter(told).items():
         print_note(line if len(solutions) == 1 else f"{count} of {len(solutions)} graphs {line}")
+    return found
+
+
+def _solve_several(problem: str, graphs: list[LoadedGraph], settings: dict[str, Any]) -> list[Any]:
+    """Solve graphs together or, if one cannot be solved, each by itself; an error is reported and leaves None."""
+    try:
+        found: list[Any] = diffuco.solve([loaded.graph for loaded in graphs], problem, **settings)
+    except InputError as error:
+        if len(graphs) > 1:
+            return [one for loaded in graphs for one in _solve_several(problem, [loaded], settings)]
+        print_error(f"{graphs[0].file}: {error}")
+        return [None]
     return found
 
 
@@ -214,14 +245,18 @@ def _check_single(inputs: Inputs, plot: Path | None, start: Path | None) -> None
 
 
 def _write_files(
-    found: Sequence["Solution | list[Solution]"], records: list[dict[str, Any]], paths: list[Path], plot: Path | None
+    found: Sequence["Solution | list[Solution] | None"],
+    records: Sequence[dict[str, Any] | None],
+    paths: list[Path],
+    plot: Path | None,
 ) -> None:
     from diffuco.solution.files import write_solution
 
     if paths:
         for path, record in zip(paths, records, strict=True):
-            write_solution(path, record)
-    if plot:
+            if record:
+                write_solution(path, record)
+    if plot and found[0]:
         from diffuco.plotting import plot_solution
 
         plot_solution(_first(found[0]), plot)

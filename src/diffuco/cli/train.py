@@ -1,6 +1,7 @@
 """`diffuco train`: run a recipe, or train on a folder of graphs."""
 
-from dataclasses import replace
+import math
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,6 +10,7 @@ import typer
 from diffuco.cli import options
 from diffuco.cli.console import make_folder, print_json, print_result
 from diffuco.foundation.errors import InputError
+from diffuco.foundation.values import check_seed
 from diffuco.foundation.wording import counted
 
 if TYPE_CHECKING:
@@ -87,25 +89,30 @@ def train(
     folder of the run gets best.safetensors and last.safetensors, which --model accepts, and what --resume needs.
     """
     from diffuco.foundation.distributed import leads
-    from diffuco.training.config import with_settings
     from diffuco.training.loop import train as run
     from diffuco.training.recipes import get_recipe
 
     _check_choice(recipe, graphs, problem)
-    chosen = [*(settings or []), *([] if seed is None else [f"seed={seed}"])]
+    _check_minutes(max_minutes, "--max-minutes")
+    _check_minutes(stop_after, "--stop-after")
+    chosen = [*(settings or []), *([] if seed is None else [f"seed={check_seed(seed)}"])]
     speaks = leads() and not as_json
     collection = None
     if graphs is None:
         assert recipe is not None
-        folder, config = out or Path("runs") / recipe, get_recipe(recipe)
+        folder, config = out or Path("runs") / recipe, _with_settings(get_recipe(recipe), chosen)
+        _check_folder(folder, problem, resume=resume)
     else:
         assert problem is not None
-        from diffuco.cli.inputs import load_collection
+        from diffuco.cli.inputs import collection_name, load_collection
 
+        # Reading and measuring take a while, so what can be refused is refused before.
+        _with_settings(_some_config(problem), chosen)
+        folder = out or Path("runs") / f"{problem}-{collection_name(graphs)}"
+        _check_folder(folder, problem, resume=resume)
         collection = load_collection(graphs)
-        folder = out or Path("runs") / f"{problem}-{collection.name}"
-        config = _fitted(collection, problem, folder if resume else None, device, speaks=speaks)
-    config = with_settings(config, chosen)
+        fitted = _fitted(collection, problem, folder if resume else None, device, speaks=speaks)
+        config = _with_settings(fitted, chosen)
     make_folder(folder)
     if speaks:
         print_result(_description(config))
@@ -137,6 +144,47 @@ def _check_choice(recipe: str | None, graphs: Path | None, problem: str | None) 
         raise InputError("a recipe brings its own graphs; give RECIPE or --graphs, not both")
     elif problem is None:
         raise InputError("--graphs needs --problem, such as mis")
+
+
+def _check_minutes(minutes: float | None, option: str) -> None:
+    if minutes is not None and not 0 <= minutes < math.inf:
+        raise InputError(f"{option} is {minutes:g}; give minutes, 0 or more")
+
+
+def _check_folder(folder: Path, problem: str | None, *, resume: bool) -> None:
+    """Refuse a folder that the run cannot have; the rest is checked when the run begins."""
+    from diffuco.training.folder import claimed
+    from diffuco.training.resume import started_config
+
+    if folder.exists():
+        make_folder(folder)
+    if folder.exists() or resume:
+        with claimed(folder, None, resume=resume):
+            before = started_config(folder).problem if resume else problem
+        if problem not in (None, before):
+            told = f"this run is for {before}, not {problem}; give --problem {before} or another --out"
+            raise InputError(f"{folder}: {told}")
+
+
+def _some_config(problem: str) -> "TrainConfig":
+    """A configuration on which settings are tried while the real one is not known."""
+    from diffuco.problems import get_problem
+    from diffuco.training.config import TrainConfig
+
+    some: dict[str, Any] = {"num_steps": 1, "start_temperature": 0.0, "anneal_epochs": 1}
+    return TrainConfig(get_problem(problem).name, "", **some, graphs_per_batch=1, num_train_graphs=2**31)
+
+
+def _with_settings(config: "TrainConfig", settings: list[str]) -> "TrainConfig":
+    """The configuration with `key=value` settings applied; numbers that no setting can have are refused."""
+    from diffuco.training.config import with_settings
+
+    changed = with_settings(config, settings)
+    for name, value in asdict(changed).items():
+        if isinstance(value, int | float) and not 0 <= value < math.inf:
+            raise InputError(f"{name} is {value}; give a number, 0 or more")
+    check_seed(changed.seed)
+    return changed
 
 
 def _fitted(graphs: "Collection", problem: str, resumed: Path | None, device: str, *, speaks: bool) -> "TrainConfig":
@@ -192,8 +240,6 @@ def _announcement(graphs: "Collection", fit: "Fit", device: str) -> str:
 
 
 def _description(config: "TrainConfig") -> str:
-    from dataclasses import asdict
-
     return "\n".join(f"{name} = {value}" for name, value in asdict(config).items())
 
 

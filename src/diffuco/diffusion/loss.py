@@ -4,6 +4,10 @@ temperature * KL(q(X_0:T) || p(X_0:T)) is a sum of one cost per reverse step, ea
 
     cost_t = -temperature * S(q(. | X_t)) - temperature * E[log p(X_t | X_{t-1})] + [t = 1] E[H(X_0)]
 
+The sum is exact up to a constant: temperature * log Z of the Boltzmann distribution, the normalisers of annealed noise
+and temperature * log q(X_T) are left out. Annealed noise is independent from step to step, so step t has the factor
+p(X_{t-1}) in place of p(X_t | X_{t-1}).
+
 The gradient treats the states of a path as constants, so once the later costs are known,
 
     gradient = E[ sum_t  grad cost_t + (sum of costs after t - baseline) * grad log q(X_{t-1} | X_t) ]
@@ -35,7 +39,7 @@ class StepCost(NamedTuple):
     entropy: Tensor
     """-temperature * S(q(. | X_t))."""
     noise: Tensor
-    """-temperature * E[log p(X_t | X_{t-1})], without constants."""
+    """`Noise.expected_cost`: minus temperature * E[log p] of the factor that the noise gives the step."""
     energy: Tensor
     """E[H(X_0)] at t = 1, else zero."""
 
@@ -59,7 +63,7 @@ def step_cost(problem: Problem, noise: Noise, batch: Batch, steps: Steps, temper
 def leave_one_out(values: Tensor) -> Tensor:
     """Each sample's value minus the mean of the graph's other samples; the mean of all samples would bias the gradient.
 
-    [..., S] -> [..., S].
+    A single sample has no others, and so no baseline. [..., S] -> [..., S].
 
     >>> leave_one_out(torch.tensor([[1.0, 2.0, 6.0]])).tolist()
     [[-3.0, -1.5, 4.5]]

@@ -14,7 +14,7 @@ from diffuco.foundation.errors import InputError
 from diffuco.graphs.batch import Batch
 
 Temperature = float | Tensor
-"""A number, or a tensor [] if it changes between replays of a recording on a GPU."""
+"""A number, or a tensor [] if it changes between replays of a CUDA graph."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,10 @@ class Noise(ABC):
     def expected_cost(
         self, batch: Batch, x: Tensor, probs: Tensor, energy: Tensor, step: Tensor, temperature: Temperature
     ) -> Tensor:
-        """-temperature * E[log p(X_t | X_{t-1})] over X_{t-1} ~ probs, without constants. [B, S].
+        """-temperature * E[log p] over X_{t-1} ~ probs, without constants, of the factor that X_{t-1} decides. [B, S].
 
-        `x` is the given X_t [N, S] and `energy` is E[H(X_{t-1})] [B, S], so that it is not computed again.
+        That is p(X_t | X_{t-1}), or for noise that does not depend on the step before, p(X_{t-1}) where t > 1. `x` is
+        the given X_t [N, S], and `energy` is E[H(X_{t-1})] [B, S], so that it is not computed again.
         """
 
 

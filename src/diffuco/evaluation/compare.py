@@ -1,6 +1,7 @@
 """Gap against time: several methods on the same graphs with the same time (`diffuco compare`)."""
 
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,9 @@ from numpy.typing import NDArray
 
 from diffuco.evaluation import metrics
 from diffuco.foundation.devices import pick_device
+from diffuco.foundation.errors import GraphWarning
+from diffuco.foundation.values import check_seed
+from diffuco.foundation.wording import counted
 from diffuco.graphs.graph import Graph
 from diffuco.methods import Method, Settings, check_method, get_method
 from diffuco.methods.model import kept_energy
@@ -32,6 +36,8 @@ class Run:
     """[G] energies of its solutions."""
     objectives: NDArray[np.float64]
     """[G] objectives of its solutions."""
+    num_infeasible: int = 0
+    """How many of its solutions violate constraints; they count in energies and objectives."""
 
 
 def compare(
@@ -45,13 +51,14 @@ def compare(
 ) -> Iterator[Run]:
     """Run every method within every budget of seconds per graph; a method that ignores time runs once.
 
-    A graph is anything that `solve` takes.
+    A graph is anything that `solve` takes. A `GraphWarning` tells of infeasible answers, which problems of your own may
+    get.
 
     >>> path = Graph.from_edges([(0, 1), (1, 2)])
     >>> [run.objectives.tolist() for run in compare([path], "mis", ["greedy", "cp-sat"], [1.0])]
     [[2.0], [2.0]]
     """
-    known, place = get_problem(problem), pick_device(device)
+    known, place, seed = get_problem(problem), pick_device(device), check_seed(seed)
     chosen = [get_method(method) for method in methods]
     for method in chosen:
         check_method(method, known, min(budgets_s))
@@ -67,7 +74,11 @@ def compare(
             seconds = (time.perf_counter() - started) / len(given)
             energies = np.array([kept_energy(solution) for solution in solutions])
             objectives = np.array([solution.objective for solution in solutions])
-            yield Run(method.name, budget_s, seconds, energies, objectives)
+            num_infeasible = sum(not solution.feasible for solution in solutions)
+            if num_infeasible:
+                told = f"{num_infeasible} of {counted(len(given), 'answer')} infeasible, and still in the means"
+                warnings.warn(GraphWarning(f"{method.name}: {told}"), stacklevel=2)
+            yield Run(method.name, budget_s, seconds, energies, objectives, num_infeasible)
 
 
 def budgets_of(method: Method, budgets_s: Sequence[float]) -> Sequence[float | None]:
@@ -102,6 +113,7 @@ def summary(run: Run, optima: NDArray[np.float64]) -> dict[str, float | str | No
         "method": run.method,
         "budget_s": run.budget_s,
         "seconds": run.seconds,
+        "infeasible": run.num_infeasible,
         "mean": float(run.objectives.mean()),
         "gap": gap.mean,
         "gap_standard_error": gap.standard_error,

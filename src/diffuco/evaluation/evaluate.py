@@ -16,6 +16,7 @@ from diffuco.evaluation import metrics
 from diffuco.foundation.devices import pick_device
 from diffuco.foundation.errors import InputError
 from diffuco.foundation.provenance import hardware, source_commit
+from diffuco.foundation.values import check_seed
 from diffuco.inference.answers import Decode, SampleOptions
 from diffuco.inference.solver import Model
 from diffuco.methods import Method, ModelMethod, Settings, check_method, get_method
@@ -111,7 +112,7 @@ def evaluate(
     >>> measured.mean, measured.reference.gap
     (2.0, 0.0)
     """
-    place = pick_device(device)
+    place, seed = pick_device(device), check_seed(seed)
     if (model is None) == (method is None):
         raise InputError("nothing to evaluate, or two things; give either a model or a method")
     if not graphs:

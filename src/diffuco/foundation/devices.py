@@ -17,6 +17,8 @@ def pick_device(name: "str | torch.device") -> "torch.device":
     """
     import torch
 
+    if not isinstance(name, str | torch.device):
+        raise InputError(f"device {name!r} cannot be used here; give auto, cpu or cuda")
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

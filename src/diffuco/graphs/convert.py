@@ -1,6 +1,7 @@
 """Conversion of graphs of other packages, matrices, edges and paths to `Graph`."""
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,16 @@ from diffuco.foundation.errors import InputError
 from diffuco.graphs.formats import read_graph
 from diffuco.graphs.formats.base import attribute_weights, unless_all_one, unless_counted
 from diffuco.graphs.graph import Graph
-from diffuco.graphs.pairs import is_edge_list, is_frame, read_array, read_coefficients, read_frame, read_pairs
+from diffuco.graphs.pairs import (
+    check_is_no_matrix,
+    is_edge_list,
+    is_frame,
+    is_matrix_frame,
+    read_array,
+    read_coefficients,
+    read_frame,
+    read_pairs,
+)
 
 
 def as_graph(source: object) -> Graph:
@@ -23,8 +33,9 @@ def as_graph(source: object) -> Graph:
     Graphs of networkx and igraph keep their labels and the attribute `weight` of edges and nodes; a PyG `Data` keeps
     `edge_weight` and may list an edge in one direction or in both.
 
-    An integer array with two columns is always a list of edges, even if it is 2 by 2. Any other square array, dense or
-    `scipy.sparse`, is an adjacency matrix whose entries are the weights. So give a 2 by 2 matrix as floats.
+    An integer array with two columns is a list of edges, even if it is 2 by 2. Any other square array, dense or
+    `scipy.sparse`, is an adjacency matrix whose entries are the weights, and so is a frame whose index equals its
+    columns. Give a 2 by 2 matrix as floats: integers that may be edges or a matrix are refused.
 
     >>> as_graph([(0, 1), (1, 2)])
     Graph(num_nodes=3, num_edges=2)
@@ -44,7 +55,7 @@ def as_graph(source: object) -> Graph:
     if isinstance(source, np.ndarray):
         return _from_array(source)
     if is_frame(source):
-        return read_frame(source).graph()
+        return _from_frame(source)
     if all(hasattr(source, name) for name in ("nodes", "edges", "is_directed", "is_multigraph")):
         return _from_networkx(source)
     if all(hasattr(source, name) for name in ("vs", "es", "get_edgelist", "is_directed")):
@@ -123,7 +134,18 @@ def _from_sparse(source: Any) -> Graph:
 
 def _from_array(source: NDArray[Any]) -> Graph:
     if source.ndim == 2 and source.shape[1] == 2 and np.issubdtype(source.dtype, np.integer):
+        check_is_no_matrix(source)
         return read_array(source).graph()
+    return _from_matrix(source)
+
+
+def _from_frame(source: Any) -> Graph:
+    if not is_matrix_frame(source):
+        return read_frame(source).graph()
+    return replace(_from_matrix(source.to_numpy()), labels=unless_counted(source.index.to_list()))
+
+
+def _from_matrix(source: NDArray[Any]) -> Graph:
     _check_matrix(source.shape, source.dtype)
     matrix = source.astype(np.float64)
     _check_finite(matrix)
@@ -145,6 +167,8 @@ def qubo_as_graph(source: Any) -> Graph:
     """
     if isinstance(source, Mapping):
         pairs = read_coefficients(source)
+    elif is_frame(source) and is_matrix_frame(source):
+        return _from_qubo_matrix(scipy.sparse.coo_array(source.to_numpy()), unless_counted(source.index.to_list()))
     elif is_frame(source):
         pairs = read_frame(source)
     elif is_edge_list(source):

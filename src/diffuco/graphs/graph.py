@@ -14,6 +14,8 @@ from diffuco.foundation.errors import GraphWarning, InputError
 from diffuco.foundation.wording import counted
 
 MAX_NODES = 2**31 - 1
+MAX_WEIGHT = 1e100
+"""Objectives are sums of weights; those of larger ones could leave the range of float64."""
 
 
 class Csr(NamedTuple):
@@ -205,4 +207,8 @@ def _as_weights(weights: ArrayLike, length: int, kind: str) -> NDArray[np.float6
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
         raise InputError(f"{kind} weight number {bad[0]} is {values[bad[0]]}; weights must be finite")
+    largest = int(np.abs(values).argmax()) if length else 0
+    if length and abs(values[largest]) > MAX_WEIGHT:
+        told = f"{kind} weight number {largest} is {values[largest]:g}"
+        raise InputError(f"{told}; scale the weights to at most {MAX_WEIGHT:g}")
     return values

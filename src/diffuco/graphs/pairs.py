@@ -4,6 +4,7 @@ As in edge-list files, the nodes are the labels that occur. Integers are sorted;
 they first appear.
 """
 
+import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -12,8 +13,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from diffuco.foundation.errors import InputError
-from diffuco.graphs.formats.base import numbered, unless_all_one, unless_counted
+from diffuco.foundation.errors import GraphWarning, InputError
+from diffuco.graphs.formats.base import numbered, other_weight, unless_all_one, unless_counted
 from diffuco.graphs.formats.column_names import edge_columns
 from diffuco.graphs.graph import Graph
 
@@ -30,9 +31,14 @@ class Pairs(NamedTuple):
 
     def graph(self) -> Graph:
         """The graph with these edges; self-loops and repeated edges are dropped with a warning."""
-        return Graph.from_edges(
-            self.ends, len(self.labels), edge_weights=unless_all_one(self.weights), labels=self.labels
-        )
+        weights = unless_all_one(self.weights)
+        graph = Graph.from_edges(self.ends, len(self.labels), edge_weights=weights, labels=self.labels)
+        if (row := other_weight(graph, self.ends, weights)) is not None:
+            u, v = (self.labels[node] for node in self.ends[row])
+            warnings.warn(
+                GraphWarning(f"edge {row} gives {u!r} and {v!r} another weight; the first one counts"), stacklevel=2
+            )
+        return graph
 
     def matrix(self) -> Any:
         """The sum of the weights of every pair, as a square sparse matrix."""
@@ -60,6 +66,8 @@ def read_pairs(rows: Sequence[Any]) -> Pairs:
     """
     numbers = _as_integers(rows)
     if numbers is not None:
+        if all(isinstance(row, list) for row in rows):
+            check_is_no_matrix(numbers)
         return read_array(numbers)
     widths = {len(row) if isinstance(row, list | tuple) else 0 for row in rows}
     if not widths <= {2, 3}:
@@ -78,9 +86,34 @@ def read_array(edges: NDArray[Any]) -> Pairs:
     return Pairs(nodes, weights, labels)
 
 
+def check_is_no_matrix(table: NDArray[Any]) -> None:
+    """Refuse a table of edges that looks like an adjacency matrix and would be another graph as one."""
+    if looks_like_matrix(table) and not np.array_equal(table, [[0, 1], [1, 0]]):
+        remedy = "give a matrix as np.array(table, dtype=float), edges as a list of tuples"
+        raise InputError(f"the table may be edges or a matrix; {remedy}")
+
+
+def looks_like_matrix(table: NDArray[Any]) -> bool:
+    """Whether a table of numbers is symmetric with zeros on its diagonal."""
+    is_table = table.ndim == 2 and table.dtype.kind in "iuf"
+    return is_table and np.array_equal(table, table.T) and not table.diagonal().any()
+
+
 def is_frame(source: object) -> bool:
     """Whether this is a data frame, of pandas or polars; neither has to be installed."""
     return all(hasattr(source, name) for name in ("columns", "dtypes", "to_dict", "__getitem__"))
+
+
+def is_matrix_frame(frame: Any) -> bool:
+    """Whether a frame is an adjacency matrix: the names of its rows are those of its columns.
+
+    Rows and columns that pandas numbered itself say little, so up to 3 by 3 the entries must look like a matrix too.
+    """
+    index = getattr(frame, "index", None)  # polars has none
+    if index is None or list(map(str, index)) != list(map(str, frame.columns)):
+        return False
+    is_numbered = type(index).__name__ == type(frame.columns).__name__ == "RangeIndex"
+    return not is_numbered or len(index) > 3 or looks_like_matrix(frame.to_numpy())
 
 
 def read_frame(frame: Any) -> Pairs:
@@ -90,7 +123,10 @@ def read_frame(frame: Any) -> Pairs:
     if chosen is None and len(names) not in (2, 3):
         raise InputError(f"the frame has {len(names)} columns; give two named source and target, and perhaps weight")
     columns = [frame[names[position]].to_list() for position in chosen or range(len(names))]
-    return read_pairs(list(zip(*columns, strict=True)))
+    rows = list(zip(*columns, strict=True))
+    if chosen is None:
+        check_is_no_matrix(np.array(rows))
+    return read_pairs(rows)
 
 
 def read_coefficients(coefficients: Mapping[Any, Any]) -> Pairs:

@@ -214,7 +214,10 @@ def complement(network: Gnn) -> Gnn:
 
 
 def noise_of(model: Checkpoint) -> CategoricalNoise | None:
-    """The noise that a model was trained with, if it flips variables; it may also be one of the user's own."""
+    """The noise that a model was trained with, if it is one of ours that flips variables.
+
+    A card has only the name of a noise of the user's own. Rounds then add `ExponentialNoise`.
+    """
     name, num_steps = model.card.get("training", {}).get("noise"), model.model.config.num_steps
     noise = make_noise(name, num_steps) if name in NOISES else None
     return noise if isinstance(noise, CategoricalNoise) else None
@@ -226,9 +229,17 @@ def round_percent(model: Checkpoint, problem: Problem) -> int:
     return told if isinstance(told, int) and 0 < told <= 100 else problem.round_percent
 
 
-@lru_cache(maxsize=8)
 def shared_solver(problem: Problem, model: Model, device: str) -> Solver:
-    """A solver that is kept for the next call with the same model."""
+    """A solver that is kept for the next call with the same model, unless the problem has a field without a hash."""
+    try:
+        hash(problem)
+    except TypeError:
+        return Solver(problem, model, device=device)
+    return _kept_solver(problem, model, device)
+
+
+@lru_cache(maxsize=8)
+def _kept_solver(problem: Problem, model: Model, device: str) -> Solver:
     return Solver(problem, model, device=device)
 
 

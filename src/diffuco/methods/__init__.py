@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from diffuco.foundation.errors import InputError
 from diffuco.foundation.lazy import lazy_names
+from diffuco.foundation.values import is_number
 from diffuco.methods.base import Deadline, GraphByGraph, Method, Settings, repair
 from diffuco.problems import Problem
 
@@ -88,6 +89,8 @@ def get_method(method: str | Method) -> Method:
     """
     if isinstance(method, Method):
         return method
+    if not isinstance(method, str):
+        raise InputError(f"there is no method {method!r}; give a name or an object, such as Mine()")
     if method not in _names():
         close = difflib.get_close_matches(method, _names(), n=1)
         hint = f"did you mean '{close[0]}'?" if close else f"choose one of {', '.join(_names())}"
@@ -110,6 +113,8 @@ def check_method(method: Method, problem: Problem, time_limit_s: float | None = 
     missing = method.missing()
     if missing:
         raise InputError(f"method '{method.name}' needs {missing}")
+    if time_limit_s is not None and not is_number(time_limit_s):
+        raise InputError(f"time limit is {time_limit_s!r}; give seconds as a number")
     if time_limit_s is not None and not 0 < time_limit_s < float("inf"):
         raise InputError(f"time limit of {time_limit_s:g} seconds; give more than 0")
     if time_limit_s is not None:

@@ -13,7 +13,7 @@ from diffuco.foundation.errors import InputError
 from diffuco.foundation.extras import install_hint
 from diffuco.graphs.batch import SparseBatch
 from diffuco.graphs.graph import Graph
-from diffuco.methods.base import Deadline, GraphByGraph, repair
+from diffuco.methods.base import Deadline, GraphByGraph, beside, repair
 from diffuco.problems import Problem, QuadraticForm
 from diffuco.problems.linear_model import pairs_without_edge
 
@@ -53,7 +53,7 @@ class SimulatedAnnealing(DwaveMethod):
             # Every state is as good; the sampler would warn that nothing can be annealed.
             return repair(problem, graph, np.zeros((graph.num_nodes, 1), dtype=np.bool_))
         if deadline.limit_s is None:
-            found = sampler.sample(bqm, num_reads=NUM_READS, num_sweeps=NUM_SWEEPS, seed=next(seeds))
+            found = _sample(sampler, bqm, num_reads=NUM_READS, num_sweeps=NUM_SWEEPS, seed=next(seeds))
             return repair(problem, graph, _states(found))
         # Reads cannot be interrupted, so a short one tells how many sweeps a read can have.
         probe = Deadline.after(None)
@@ -61,7 +61,8 @@ class SimulatedAnnealing(DwaveMethod):
         sweeps_per_s = PROBE_SWEEPS / probe.elapsed_s
         num_sweeps = int(min(NUM_SWEEPS, sweeps_per_s * deadline.remaining_s))
         while num_sweeps and not deadline.is_over:
-            found = sampler.sample(
+            found = _sample(
+                sampler,
                 bqm,
                 num_reads=NUM_READS,
                 num_sweeps=num_sweeps,
@@ -87,9 +88,9 @@ class TabuSearch(DwaveMethod):
         bqm, sampler = binary_quadratic_model(problem, graph), _samplers().TabuSampler()
         seed = next(_seeds(seed))
         if deadline.limit_s is None:
-            found = sampler.sample(bqm, seed=seed, timeout=None, num_restarts=TABU_RESTARTS)
+            found = _sample(sampler, bqm, seed=seed, timeout=None, num_restarts=TABU_RESTARTS)
         else:
-            found = sampler.sample(bqm, seed=seed, timeout=max(1, int(1000 * deadline.remaining_s)))
+            found = _sample(sampler, bqm, seed=seed, timeout=max(1, int(1000 * deadline.remaining_s)))
         return repair(problem, graph, _states(found))
 
 
@@ -112,6 +113,11 @@ def binary_quadratic_model(problem: Problem, graph: Graph) -> Any:
         pairs, couplings = pairs[couplings != 0], couplings[couplings != 0]
     linear = form.linear[: graph.num_nodes].double().numpy()
     return dimod.BinaryQuadraticModel.from_numpy_vectors(linear, (*pairs.T, couplings), 0.0, dimod.BINARY)
+
+
+def _sample(sampler: Any, bqm: Any, **options: Any) -> Any:
+    """What a sampler finds, in a thread of its own, so that Ctrl+C ends the wait for it."""
+    return beside(lambda: sampler.sample(bqm, **options)).result()
 
 
 def _samplers() -> Any:

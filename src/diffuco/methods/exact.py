@@ -74,8 +74,11 @@ class ExactMethod(GraphByGraph):
             share_s = clock.remaining_s * min(1.0, at_once / (len(parts) - place))
             return self.prove(problem, parts[place].graph, time_limit_s=share_s, seed=seed)
 
-        with ThreadPoolExecutor(at_once) as pool:
+        pool = ThreadPoolExecutor(at_once)
+        try:
             results = list(pool.map(prove, range(len(parts))))
+        finally:  # Ctrl+C does not wait for pieces
+            pool.shutdown(wait=False, cancel_futures=True)
         return joined(problem, graph, parts, results, clock.elapsed_s)
 
     def solve_one(self, problem: Problem, graph: Graph, seed: int, deadline: Deadline) -> Solution:

@@ -47,8 +47,11 @@ class DegreeBasedGreedy(GraphByGraph):
         return ~independent_set(graph, np.random.default_rng(seed))
 
 
-def warn_if_greedy_is_ahead(problem: Problem, found: Sequence[Solution]) -> None:
-    """Issue a `GraphWarning` if samples are worse than a greedy choice on the first graph that is not large."""
+def warn_if_greedy_is_ahead(problem: Problem, found: Sequence[Solution], *, are_finished: bool = True) -> None:
+    """Issue a `GraphWarning` if samples are worse than a greedy choice on the first graph that is not large.
+
+    That tells of the model only if they are finished: decoded and refined.
+    """
     first = next((solution for solution in found if 0 < solution.graph.num_nodes <= GREEDY_NODES), None)
     if first is None:
         return
@@ -56,5 +59,7 @@ def warn_if_greedy_is_ahead(problem: Problem, found: Sequence[Solution]) -> None
     if first.feasible and greedy.feasible and problem.sign * (first.objective - greedy.objective) > 0:
         values = f"{as_count(first.objective)}, a greedy choice {as_count(greedy.objective)}"
         told = f"{first.graph.name or 'graph'}: samples of {first.found_by} reach {values}"
-        remedy = "the model was trained on other graphs; leave out the options of models"
-        warnings.warn(GraphWarning(f"{told}; {remedy}"), stacklevel=3)
+        reason = "the model was trained on other graphs, or too briefly"
+        if not are_finished:
+            reason = "decoding or refinement is switched off"
+        warnings.warn(GraphWarning(f"{told}; {reason}; leave out the options of models"), stacklevel=3)

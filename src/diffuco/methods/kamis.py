@@ -16,12 +16,15 @@ from numpy.typing import NDArray
 
 from diffuco.foundation.errors import InputError
 from diffuco.foundation.extras import install_hint
+from diffuco.foundation.progress import report
 from diffuco.graphs.formats import write_graph
 from diffuco.graphs.graph import Graph
 from diffuco.methods.base import Deadline, GraphByGraph, TimeLimit, repair
 from diffuco.problems import MaximumIndependentSet, MinimumVertexCover, Problem
 
 DEFAULT_LIMIT_S = 10.0
+SEEDS = 2**31
+"""How many seeds it has."""
 
 
 class Kamis(GraphByGraph):
@@ -64,7 +67,8 @@ class Kamis(GraphByGraph):
 
         indptr, indices, _ = graph.csr
         search = getattr(chszlablib.IndependenceProblems, self.program)
-        result = search(chszlablib.Graph.from_csr(indptr, indices), time_limit=limit_s, seed=seed)
+        report(f"{self.name}, which Ctrl+C stops only when it ends, after about {limit_s:.3g} s")
+        result = search(chszlablib.Graph.from_csr(indptr, indices), time_limit=limit_s, seed=seed % SEEDS)
         found = np.zeros(graph.num_nodes, dtype=np.bool_)
         found[np.asarray(result.vertices, dtype=np.int64)] = True
         return found
@@ -75,8 +79,8 @@ class Kamis(GraphByGraph):
         with tempfile.TemporaryDirectory() as folder:
             source, target = Path(folder) / "graph.metis", Path(folder) / "set.txt"
             write_graph(plain, source, "metis")
-            command = [self.program, str(source), f"--output={target}", f"--seed={seed}", f"--time_limit={limit_s}"]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            options = (f"--output={target}", f"--seed={seed % SEEDS}", f"--time_limit={limit_s}")
+            done = subprocess.run([self.program, str(source), *options], capture_output=True, text=True, check=False)
             if done.returncode or not target.exists():
                 lines = (done.stderr or done.stdout).strip().splitlines() or ["no output"]
                 raise InputError(f"{self.program} failed with code {done.returncode}: {lines[-1]}")

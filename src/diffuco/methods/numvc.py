@@ -3,12 +3,15 @@
 It ends where cliques that share out the nodes (`ops.numba_clique_cover`) show that no more can be found.
 """
 
+from functools import cache
+from threading import Event
+
 import numpy as np
 from numpy.typing import NDArray
 
 from diffuco.foundation.progress import Progress, current_follower
 from diffuco.graphs.graph import Graph
-from diffuco.methods.base import Deadline, GraphByGraph
+from diffuco.methods.base import Deadline, GraphByGraph, beside
 from diffuco.methods.merging import bounded
 from diffuco.problems import MaximumIndependentSet, MinimumVertexCover, Problem
 from diffuco.solution.result import Solution
@@ -41,7 +44,10 @@ class NuMvc(GraphByGraph):
         return False
 
     def solve_one(self, problem: Problem, graph: Graph, seed: int, deadline: Deadline) -> Solution:
-        """The best of the walks, with the bound of the cliques."""
+        """The best of the walks, with the bound of the cliques. Loading the compiled loops does not count as time."""
+        left_s = None if deadline.limit_s is None else deadline.remaining_s
+        Walking.load()
+        deadline = Deadline.after(left_s)
         return self.go_on(Walking(problem, graph, seed, has_clock=deadline.limit_s is not None), deadline)
 
     def go_on(self, walking: "Walking", deadline: Deadline) -> Solution:
@@ -53,6 +59,12 @@ class NuMvc(GraphByGraph):
 
 class Walking:
     """Walks on one graph, and the cliques that bound what they can find."""
+
+    @staticmethod
+    @cache
+    def load() -> None:
+        """Use everything once, on the smallest graph."""
+        Walking(MaximumIndependentSet(), Graph.from_edges([(0, 1)]), 0, has_clock=True).run(Deadline.after(None))
 
     def __init__(self, problem: Problem, graph: Graph, seed: int, *, has_clock: bool) -> None:
         # Importing these takes longer than many a proof, after which nothing is searched.
@@ -88,14 +100,14 @@ class Walking:
         """Walk until the time is over, or for `NUM_STEPS` if there is no clock, or until the bound is met."""
         from diffuco.ops.threads import on_all_threads
 
-        loops, walks, follower = self.loops, self.walks, current_follower()
+        loops, walks, follower, stopped = self.loops, self.walks, current_follower(), Event()
 
         def is_best() -> bool:
             smallest = min(int(walk.counts[loops.BEST_SIZE]) for walk in walks)
             return smallest == self.graph.num_nodes - self.cliques.number
 
         def walk_on(number: int) -> None:
-            while not deadline.is_over and not is_best():
+            while not (deadline.is_over or stopped.is_set() or is_best()):
                 loops.take_steps(walks[number], STEPS_AT_ONCE)
                 if number == 0:
                     self.cliques.improve(ROUNDS_BESIDE)
@@ -103,8 +115,17 @@ class Walking:
                     if follower:
                         follower(Progress("exchanging nodes, steps", steps, None, self._objective(smallest)))
 
+        def walk(number: int) -> None:
+            try:
+                walk_on(number)
+            finally:  # a follower may have ended the search
+                stopped.set()
+
         if deadline.limit_s is not None:
-            on_all_threads(walk_on, [(number,) for number in range(len(walks))])
+            try:
+                beside(lambda: on_all_threads(walk, [(number,) for number in range(len(walks))])).result()
+            finally:  # Ctrl+C ends the wait
+                stopped.set()
         elif not is_best():
             on_all_threads(loops.take_steps, [(walk, NUM_STEPS) for walk in walks])
 
@@ -116,7 +137,7 @@ class Cliques:
         from diffuco.ops.numba_clique_cover import share_out
 
         self.indptr, self.indices, _ = graph.csr
-        self.seed = seed
+        self.seed = seed % 2**32
         self.cliques = share_out(self.indptr, self.indices)
         self.improve(min(FIRST_ROUNDS, MOST_LOOKS // max(1, len(self.indices))))
 
@@ -129,5 +150,5 @@ class Cliques:
         """Look for fewer."""
         from diffuco.ops.numba_clique_cover import share_again
 
-        self.seed += 1
+        self.seed = (self.seed + 1) % 2**32
         self.cliques = share_again(self.indptr, self.indices, self.cliques, num_rounds, self.seed)

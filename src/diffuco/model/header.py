@@ -13,6 +13,8 @@ from diffuco.foundation.errors import InputError
 FORMAT = 1
 CONFIG, PARAMETERS = "config.json", "model.safetensors"
 """The files of a checkpoint that is a folder."""
+BEST = "best.safetensors"
+"""The checkpoint of a run with the lowest energy."""
 FIRST_NETWORK = "gnn"
 """The network of files that do not name theirs: it was the only one."""
 
@@ -36,9 +38,7 @@ def read_header(path: Path) -> dict[str, Any]:
             f"{path}: the checkpoint has format {found}, but this version reads {FORMAT}; update diffuco"
         ) from None
     if not _is_header(header):
-        raise InputError(
-            f"{path}: not a diffuco checkpoint; give one that `diffuco train` or diffuco.save_model wrote"
-        ) from None
+        raise InputError(f"{path}: not a diffuco checkpoint; give {_remedy(path)}") from None
     assert isinstance(header, dict)
     return header
 
@@ -92,6 +92,10 @@ def _config_text(folder: Path) -> bytes:
     try:
         return (folder / CONFIG).read_bytes()
     except OSError:
-        raise InputError(
-            f"{folder}: no readable {CONFIG} in this folder; give a folder from diffuco.save_model"
-        ) from None
+        raise InputError(f"{folder}: no readable {CONFIG} in this folder; give {_remedy(folder)}") from None
+
+
+def _remedy(path: Path) -> str:
+    """What to give instead of a file or folder that is no checkpoint: in the folder of a run, its best one."""
+    best = (path if path.is_dir() else path.parent) / BEST
+    return str(best) if best.exists() and best != path else "one that `diffuco train` or diffuco.save_model wrote"

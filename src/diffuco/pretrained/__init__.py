@@ -120,6 +120,8 @@ def load_model(
         return load_checkpoint(known[str(name_or_path)], device, network=network)
     if Path(name_or_path).exists():
         return replace(load_checkpoint(Path(name_or_path), device, network=network), name=str(name_or_path))
+    if Path(name_or_path).name != str(name_or_path) or Path(name_or_path).suffix == ".safetensors":
+        raise InputError(f"{name_or_path}: no such file or folder; check the path")
     close = difflib.get_close_matches(str(name_or_path), known, n=1)
     hint = f"did you mean '{close[0]}'?" if close else "give a path or a name that `diffuco models` lists"
     if not (FURTHER.is_dir() or os.environ.get("DIFFUCO_MODELS")):

@@ -49,7 +49,7 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True)
 class QuadraticForm:
-    """H(X) / unit = const + sum_i linear_i x_i + edge * sum_(i,j) w_ij x_i x_j + pair * sum_(i<j) x_i x_j."""
+    """H(X) / unit = sum_i linear_i x_i + edge * sum_(i,j) w_ij x_i x_j + pair * sum_(i<j) x_i x_j, up to a constant."""
 
     linear: Tensor
     """[N]"""
@@ -79,12 +79,12 @@ class Annealing:
     """How annealers treat a problem; ours were chosen on validation graphs (docs/log.md)."""
 
     temperature: float = 0.2
-    """Temperature of the first sweep, which falls to 0: in units of what a flip of a node with random neighbours gains,
-    if the problem uses edge weights, else in units of the energy or of a typical node weight."""
+    """Temperature of the first sweep; it falls to 0. Its unit is a typical node weight, or 1 without weights. For a
+    problem that uses edge weights, the unit is what a flip of a node with random neighbours gains."""
     floor: float = 0.0
     """Share of that temperature that is left before the last sweeps, in which it falls to 0."""
     parallel_temperature: float = 0.3
-    """The same for `rlsa`, where all nodes may flip at once, in units of the energy or of a typical weight."""
+    """The first temperature of `rlsa`, where all nodes may flip at once. Its unit is a typical weight, or 1."""
     parallel_steps: int = 500
     """Steps of `rlsa`."""
     parallel_flips: int = 5

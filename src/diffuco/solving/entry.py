@@ -3,11 +3,13 @@
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diffuco.foundation.devices import check_device, now
 from diffuco.foundation.errors import InputError
 from diffuco.foundation.progress import Follower, following
+from diffuco.foundation.values import check_seed, is_count
 from diffuco.graphs.graph import Graph
 from diffuco.graphs.pairs import is_edge_list
 from diffuco.methods import Method, Settings, check_method, get_method
@@ -67,9 +69,9 @@ def solve(
     >>> sorted(answer.nodes for answer in solve([(0, 1), (1, 2), (2, 0)], "mis", solutions=5))
     [[0], [1], [2]]
     """
-    if solutions is not None and solutions < 1:
-        raise InputError(f"solutions is {solutions}; give 1 or more")
-    known = get_problem(problem)
+    if solutions is not None and not is_count(solutions):
+        raise InputError(f"solutions is {solutions!r}; give a whole number, 1 or more")
+    known, seed = get_problem(problem), check_seed(seed)
     given = {"samples": samples, "step_factor": step_factor, "decode": decode, "token_size": token_size}
     chosen = choose_method(method, model, **given, rounds=rounds, refine=refine)
     check_method(chosen, known, time_limit_s)
@@ -82,7 +84,11 @@ def solve(
     with following(on_progress) if on_progress else nullcontext():
         found = chosen.solve(known, graphs, settings)
     if chosen.draws_samples and time_limit_s is None:
-        warn_if_greedy_is_ahead(known, found)
+        from diffuco.methods.model import ModelMethod
+
+        asked = chosen.options if isinstance(chosen, ModelMethod) else None
+        are_finished = asked is None or (asked.decode != "none" and asked.refine != 0)
+        warn_if_greedy_is_ahead(known, found, are_finished=are_finished)
     if starts is not None:
         pairs = zip(found, starts, strict=True)
         found = [improved(solution, own, chosen, seed=seed, device=settings.device) for solution, own in pairs]
@@ -101,7 +107,11 @@ def choose_method(method: str | Method, model: "Model | None", **options: Any) -
     if model is None and not given:
         return chosen
     from diffuco.methods.model import ModelMethod
+    from diffuco.model.checkpoint import Checkpoint
 
+    named: object = model
+    if not isinstance(named, str | Path | Checkpoint | None):
+        raise InputError(f"there is no model {model!r}; give a name, a path or what load_model returns")
     if chosen.name not in ("auto", ModelMethod.name):
         name = next(iter(given), "model").replace("_", " ")
         raise InputError(f"{name} is for models and excludes the method {chosen.name}; give one of the two")

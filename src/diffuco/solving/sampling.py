@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from diffuco.diffusion.path_weights import weighted_paths
 from diffuco.foundation.devices import now, pick_device
 from diffuco.foundation.errors import InputError
+from diffuco.foundation.values import check_seed
 from diffuco.graphs.by_size import rows_per_batch
 from diffuco.graphs.graph import Graph
 from diffuco.inference.answers import next_seed, unit_batch
@@ -45,7 +46,7 @@ def sample(
         raise InputError(f"the temperature is {temperature:g}; give a number above 0")
     if samples < 2:
         raise InputError(f"samples is {samples}; give 2 or more, because one tells nothing of its error")
-    known, place = get_problem(problem), pick_device(device)
+    known, place, seed = get_problem(problem), pick_device(device), check_seed(seed)
     source = graph_for(known, graph)
     check_weights(known, [source])
     ((solver, reason, _),) = ModelMethod(model).plan(known, [source], place)

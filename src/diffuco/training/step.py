@@ -1,4 +1,4 @@
-"""One optimiser step: differentiate the objective on a batch, clip, update. On one GPU it is recorded and replayed."""
+"""One optimiser step: differentiate the objective on a batch, clip, update. One GPU replays it as a CUDA graph."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -41,7 +41,7 @@ class TrainStep:
             for objective in (parts.objective, parts.first_objective)
         )
         self.optimizer = RAdam(self.parameters, config.learning_rate)
-        # A recording stays on the device and in one process.
+        # A CUDA graph stays on the device and in one process.
         can_capture = self.engine == "fused" and self.group.size == 1 and data.resident is not None
         self.captured = capture and can_capture
         self.calls = CapturedCalls(self._resident_step, device)

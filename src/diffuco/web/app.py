@@ -192,7 +192,7 @@ def _add_operations(app: FastAPI, queue: DeviceQueue, metrics: Metrics) -> None:
     @app.get("/healthz", response_model=Health, tags=["operation"])
     async def healthz() -> Response:
         """Whether the server is running."""
-        return JSONResponse({"status": "ok", "waiting": len(queue.waiting)})
+        return JSONResponse({"status": "ok", "waiting": len(queue.waiting), "running": len(queue.running)})
 
     @app.get("/metrics", response_class=Response, tags=["operation"])
     async def show_metrics() -> Response:

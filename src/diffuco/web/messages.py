@@ -177,7 +177,7 @@ class Answer(Message):
     seconds: dict[str, float]
     found_by: str = Field(description="The method that found it, or the name of the model.")
     reason: str = Field(description="Why it was chosen; empty if the request asked for it.")
-    seed: int | None
+    seed: int | None = Field(description="Asking with it gives the same answer; null if requests shared a batch.")
     solved_together: int = Field(description="Number of requests in the same batch.")
     greedy: Greedy
     notes: list[str]
@@ -229,6 +229,7 @@ class Health(Message):
 
     status: Literal["ok"]
     waiting: int
+    running: int = Field(description="Requests that are being solved, also for clients that left.")
 
 
 class Refused(Message):

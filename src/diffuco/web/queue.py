@@ -51,6 +51,8 @@ class Solved(NamedTuple):
     solution: Solution
     solved_together: int
     waited_s: float
+    seed: int | None
+    """With which the answer can be repeated; None if it shared a batch."""
 
 
 @dataclass(eq=False)
@@ -139,9 +141,10 @@ class DeviceQueue:
 
     def _work(self) -> None:
         while jobs := self._take():
-            started = time.monotonic()
+            started, seed = time.monotonic(), jobs[0].seed
+            seed = secrets.randbits(32) if seed is None else seed
             try:
-                solutions = self._solve(jobs)
+                solutions = self._solve(jobs, seed)
             except _AbandonedError:
                 solutions = []
             except Exception as error:
@@ -151,7 +154,7 @@ class DeviceQueue:
             seconds = time.monotonic() - started
             self._record(jobs, seconds, len(solutions))
             for job, solution in zip(jobs, solutions, strict=False):
-                _settle(job, Solved(solution, len(jobs), started - job.arrived))
+                _settle(job, Solved(solution, len(jobs), started - job.arrived, seed if len(jobs) == 1 else None))
             with self._changed:
                 self.running = [job for job in self.running if job not in jobs]
                 self._changed.notify_all()
@@ -182,13 +185,16 @@ class DeviceQueue:
         """Whether a job gains from a batch: samples do, and on a GPU everything."""
         return isinstance(job.options.method, ModelMethod) or self.device.type != "cpu"
 
-    def _solve(self, jobs: list[Job]) -> list[Solution]:
+    def _solve(self, jobs: list[Job], seed: int) -> list[Solution]:
         first = jobs[0]
         method, options = first.options.method, first.options
 
-        def on_step(batch: Batch, step: ReverseStep) -> None:
+        def go_on(_: object) -> None:
             if all(job.is_abandoned for job in jobs):
                 raise _AbandonedError
+
+        def on_step(batch: Batch, step: ReverseStep) -> None:
+            go_on(step)
             if first.on_step:
                 first.on_step(batch, step)
 
@@ -200,8 +206,9 @@ class DeviceQueue:
             options.problem,
             method=method,
             time_limit_s=options.time_limit_s,
-            seed=secrets.randbits(32) if first.seed is None else first.seed,
+            seed=seed,
             device=str(self.device),
+            on_progress=go_on if self.device.type == "cpu" else None,
         )
         return solutions
 

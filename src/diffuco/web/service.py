@@ -38,8 +38,6 @@ from diffuco.web.queue import Options, Solved
 
 SAMPLE_OPTIONS = {"samples", "step_factor", "refine"}
 """Fields of a request that ask for a model, beside `model` itself."""
-MAX_WEIGHT = 1e100
-"""Objectives are sums of weights; those of larger ones could leave the range of float64, and JSON has no infinity."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,6 @@ class Service:
             warnings.simplefilter("always", GraphWarning)
             graph = self._make_graph(source)
         self._check_size(graph.num_nodes, graph.num_edges)
-        _check_weights(graph)
         return ReadGraph(graph, [str(warning.message) for warning in caught])
 
     def options(self, request: messages.SolveRequest, graph: Graph, *, is_watched: bool = False) -> Options:
@@ -144,7 +141,7 @@ class Service:
         record["seconds"] = {"wait": solved.waited_s} | {k: v for k, v in record["seconds"].items() if k != "load"}
         record |= {
             "found_by": self._public_name(record["found_by"]),
-            "seed": request.seed,
+            "seed": solved.seed,
             "solved_together": solved.solved_together,
             "greedy": {
                 "objective": as_count(greedy.objective),
@@ -263,15 +260,6 @@ def shown_graph(read: ReadGraph) -> dict[str, Any]:
         "density": graph.density,
         "notes": read.notes,
     }
-
-
-def _check_weights(graph: Graph) -> None:
-    for kind, weights in (("edge", graph.edge_weights), ("node", graph.node_weights)):
-        largest = 0.0 if weights is None else float(np.abs(weights).max(initial=0.0))
-        if largest > MAX_WEIGHT:
-            raise RefusalError(
-                422, f"the largest {kind} weight is {largest:g}; scale the weights to at most {MAX_WEIGHT:g}"
-            )
 
 
 def _rb_edges(source: messages.RbGraph) -> float:

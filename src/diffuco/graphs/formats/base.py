@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from diffuco.foundation.errors import GraphWarning, InputError
 from diffuco.foundation.wording import counted
-from diffuco.graphs.formats.source import Source
+from diffuco.graphs.formats.source import Source, quoted
 from diffuco.graphs.graph import Graph
 
 MAX_TABLE = 4
 """A table of all numbers between two labels may have this many entries per label; beyond, labels are sorted."""
-_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,100}")
+_WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,99}")
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def attribute_weights(values: Sequence[Any], owner: str) -> NDArray[np.float64] 
 
 
 def as_integers(labels: list[str]) -> list[int] | None:
-    """The labels as integers; None if one is not a whole number, or if two become equal, such as `7` and `07`."""
+    """The labels as integers; None if one is not a whole number as Python writes it, such as `07`, or two are equal."""
     if not all(map(_WHOLE_NUMBER.fullmatch, labels)):
         return None
     numbers = [int(label) for label in labels]
@@ -167,8 +167,23 @@ def build_graph(
         )
     for warning in caught:
         warn(source, str(warning.message))
+    if (row := other_weight(graph, rows.pairs, rows.weights)) is not None:
+        line = f"line {rows.lines[row]} gives" if rows.lines[row] else "the file also gives"
+        u, v = (graph.labels[node] for node in rows.pairs[row])
+        warn(source, f"{line} the edge of {quoted(str(u))} and {quoted(str(v))} another weight; the first one counts")
     # Only now: a weight may have gone with its self-loop.
     return replace(graph, edge_weights=unless_all_one(graph.edge_weights))
+
+
+def other_weight(graph: Graph, pairs: NDArray[np.int64], weights: NDArray[np.float64] | None) -> int | None:
+    """The first row that gives an edge of this graph another weight than a row before it; None if no row does."""
+    if weights is None or len(pairs) == graph.num_edges:
+        return None
+    keys = np.minimum(*pairs.T) * graph.num_nodes + np.maximum(*pairs.T)
+    order = np.argsort(keys, kind="stable")
+    again = order[1:][(np.diff(keys[order]) == 0) & (weights[order][1:] != weights[order][:-1])]
+    again = again[pairs[again, 0] != pairs[again, 1]]
+    return int(again.min()) if len(again) else None
 
 
 def warn(source: Source, message: str) -> None:

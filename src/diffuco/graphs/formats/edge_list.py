@@ -13,7 +13,8 @@ import numpy as np
 
 from diffuco.graphs.formats.base import Format
 from diffuco.graphs.formats.column_names import edge_columns
-from diffuco.graphs.formats.edge_table import Record, decoded_lines, graph_of_records, read_table
+from diffuco.graphs.formats.edge_table import Record, decoded_lines, graph_of_records, read_table, warn_without_edges
+from diffuco.graphs.formats.numbers import LineKinds
 from diffuco.graphs.formats.output import number_texts, text_labels, write_line
 from diffuco.graphs.formats.source import Source, quoted
 from diffuco.graphs.graph import Graph
@@ -26,12 +27,15 @@ MAX_EDGE_DATA = 10_000
 
 def read(source: Source) -> list[Graph]:
     """The one graph of an edge list."""
-    return [read_table(source, lambda: _records(source), separators=b",;", has_names=False)]
+    kinds = LineKinds(separators=b",;", has_labels=True)
+    return [read_table(source, lambda: _records(source), kinds, has_names=False)]
 
 
 def read_neighbours(source: Source) -> list[Graph]:
     """The one graph of an adjacency list."""
-    return [graph_of_records(source, _neighbour_records(source))]
+    graph = graph_of_records(source, _neighbour_records(source))
+    warn_without_edges(source, graph, _neighbour_records(source), " ")
+    return [graph]
 
 
 def _records(source: Source) -> Iterator[Record]:
@@ -78,7 +82,7 @@ def write(graph: Graph, out: BinaryIO) -> None:
     weights = [] if graph.edge_weights is None else number_texts(graph.edge_weights)
     edges = graph.edges.tolist()
     if edges and edge_columns([labels[node] for node in edges[0]]):
-        write_line(out, "source target")
+        write_line(out, "source target weight" if weights else "source target")
     for position, (u, v) in enumerate(edges):
         write_line(out, f"{labels[u]} {labels[v]} {weights[position] if weights else ''}".rstrip())
     for node in np.flatnonzero(graph.degrees == 0).tolist():

@@ -1,12 +1,13 @@
 """Edge tables: rows `u v [weight]` of text with labels of any kind, under a row of column names or none.
 
-If all labels are whole numbers, they are kept as integers and the nodes are sorted by them. Otherwise labels are
-strings, and the nodes are in order of first appearance.
+If all labels are whole numbers in their usual spelling, they are kept as integers and the nodes are sorted by them.
+Otherwise, as with `07`, `+7` or `7.0`, labels are strings, and the nodes are in order of first appearance.
 """
 
 import math
 from array import array
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -45,21 +46,25 @@ class Names(NamedTuple):
     """Where the ends and the weight are."""
 
 
-def read_table(source: Source, records: Callable[[], Iterator[Record]], *, separators: bytes, has_names: bool) -> Graph:
+def read_table(source: Source, records: Callable[[], Iterator[Record]], kinds: LineKinds, *, has_names: bool) -> Graph:
     """The graph of a table; `has_names` says that column names belong to the format, so that they are no surprise."""
-    names = _find_names(source, records, separators)
+    names = _find_names(source, records, kinds)
     if names is not None and not (has_names and are_own_names(names.names)):
         shown = quoted(",".join(names.names))
         warn(source, f"line {names.line}, {shown}, is read as column names; move it down if it is an edge")
-    if names is None or names.chosen == list(range(len(names.names))):
-        kinds = LineKinds(separators=separators, skipped_line=0 if names is None else names.line)
-        try:
-            found = _edges_of_numbers(source, read_numbers(source, kinds))
-        except NotNumericError:
-            found = None
-        if found is not None:
-            return _labelled_graph(source, *found)
-    return graph_of_records(source, records() if names is None else _below(names, records()))
+    graph = _graph_of_numbers(source, kinds, names)
+    if graph is None:
+        graph = graph_of_records(source, _below(source, names, records()))
+    warn_without_edges(source, graph, _below(source, names, records()), kinds.separators.decode()[0])
+    return graph
+
+
+def warn_without_edges(source: Source, graph: Graph, records: Iterator[Record], separator: str) -> None:
+    """Name the first line of a table without edges: it may have another separator, as in `Ann|Bob`."""
+    line, columns = (0, []) if graph.num_edges else next(records, (0, []))
+    if len(columns) == 1:
+        found = f"no edges: line {line}, {quoted(columns[0])}, is read as a node alone"
+        warn(source, f"{found}; put {separator!r} between the ends of an edge")
 
 
 def graph_of_records(source: Source, records: Iterable[Record]) -> Graph:
@@ -80,7 +85,7 @@ def graph_of_records(source: Source, records: Iterable[Record]) -> Graph:
         lines.append(line)
         if width == 3:
             weights.append(_weight(source, columns[2], line))
-    labels, order = _ordered_labels(list(index))
+    labels, order = _ordered_labels(source, list(index))
     rows = EdgeRows(
         order[np.array(ends).reshape(-1, 2)],
         np.array(weights) if width == 3 else None,
@@ -89,7 +94,7 @@ def graph_of_records(source: Source, records: Iterable[Record]) -> Graph:
     return _labelled_graph(source, rows, unless_counted(labels))
 
 
-def decoded_lines(source: Source, block: Block) -> Iterator[tuple[int, str]]:
+def decoded_lines(source: Source, block: Block, *, comments: str = "#%") -> Iterator[tuple[int, str]]:
     """Number and text of each line of a block that is neither empty nor a comment."""
     try:
         text = block.text.decode()
@@ -98,11 +103,11 @@ def decoded_lines(source: Source, block: Block) -> Iterator[tuple[int, str]]:
         raise source.error("bytes that are not UTF-8; convert the file to UTF-8", line) from error
     for line, content in enumerate(text.split("\n"), start=block.first_line):
         stripped = content.strip()
-        if stripped and stripped[0] not in "#%":
+        if stripped and stripped[0] not in comments:
             yield line, content
 
 
-def _find_names(source: Source, records: Callable[[], Iterator[Record]], separators: bytes) -> Names | None:
+def _find_names(source: Source, records: Callable[[], Iterator[Record]], kinds: LineKinds) -> Names | None:
     """The column names if the first row has them.
 
     It has them if the names are typical of columns and do not recur as labels; if it alone has no number for a weight;
@@ -119,12 +124,12 @@ def _find_names(source: Source, records: Callable[[], Iterator[Record]], separat
         return found
     if second is None or len(second[1]) != len(names):
         return None
-    if len(names) > 2 and not _is_number(names[2]) and _is_number(second[1][2]):
+    if len(names) > 2 and not _is_number(_with_point(names[2])) and _is_number(second[1][2]):
         return found
     if chosen is not None and not _recur(names, islice(records(), 1, None)):
         return found
     is_alone = line == 1 and not any(map(_is_number, names)) and all(map(_is_number, second[1]))
-    return found if is_alone and _is_numeric(source, LineKinds(separators=separators, skipped_line=1)) else None
+    return found if is_alone and _is_numeric(source, replace(kinds, skipped_line=1, has_labels=False)) else None
 
 
 def _recur(names: list[str], records: Iterable[Record]) -> bool:
@@ -145,14 +150,40 @@ def _is_number(text: str) -> bool:
     return NUMBER.fullmatch(text.strip().encode()) is not None
 
 
-def _below(names: Names, records: Iterator[Record]) -> Iterator[Record]:
-    """The chosen columns of the rows below the names."""
+def _with_point(text: str) -> str:
+    """A number with a decimal comma as one with a decimal point."""
+    return text.replace(",", ".", 1)
+
+
+def _below(source: Source, names: Names | None, records: Iterator[Record]) -> Iterator[Record]:
+    """The chosen columns of the rows below the names, or all columns of all rows."""
+    if names is None:
+        yield from records
+        return
     for line, columns in islice(records, 1, None):
+        if any(columns[len(names.names) :]):
+            found = f"{counted(len(columns), 'column')} under {counted(len(names.names), 'name')}"
+            raise source.error(f"{found}; name all columns, or remove a separator inside a column", line)
         yield line, [columns[position] for position in names.chosen if position < len(columns)]
 
 
+def _graph_of_numbers(source: Source, kinds: LineKinds, names: Names | None) -> Graph | None:
+    """The graph of a table that is all numbers, read in bulk; None if it is none, or has more columns than names."""
+    if names is not None:
+        if names.chosen != list(range(len(names.names))):
+            return None
+        kinds = replace(kinds, skipped_line=names.line)
+    try:
+        found = _edges_of_numbers(source, read_numbers(source, kinds))
+    except NotNumericError:
+        return None
+    if found is None or (names is not None and len(names.names) == 2 and found[0].weights is not None):
+        return None
+    return _labelled_graph(source, *found)
+
+
 def _edges_of_numbers(source: Source, table: NumericLines) -> tuple[EdgeRows, Sequence[int]] | None:
-    """Edges and labels of a table that is all numbers; None if its labels are not all small whole numbers."""
+    """Edges and labels of a table that is all numbers; None if its labels, which are whole, are not all small."""
     is_edge = table.counts > 1
     width = int(table.counts[is_edge.argmax()]) if is_edge.any() else 2
     bad = np.flatnonzero((table.counts > 3) | (is_edge & (table.counts != width)))
@@ -166,10 +197,7 @@ def _edges_of_numbers(source: Source, table: NumericLines) -> tuple[EdgeRows, Se
     names = np.concatenate([names, alone]) if len(alone) else names
     if len(names) and not -_LARGEST_EXACT < names.min() <= names.max() < _LARGEST_EXACT:
         return None
-    whole = names.astype(np.int64)
-    if not np.array_equal(whole, names):
-        return None
-    labels, nodes = numbered(whole)
+    labels, nodes = numbered(names.astype(np.int64))
     weights = cells[:, 2].copy() if width == 3 else None
     if weights is not None:
         check_finite(source, weights, edges.lines)
@@ -187,20 +215,33 @@ def _column_error(source: Source, count: int, width: int, line: int) -> Exceptio
 
 def _weight(source: Source, text: str, line: int) -> float:
     if not _is_number(text):
-        raise source.error(f"weight {quoted(text)} is not a number; write {EXPECTED}", line)
+        remedy = "a decimal point" if _is_number(_with_point(text)) else EXPECTED
+        raise source.error(f"weight {quoted(text)} is not a number; write {remedy}", line)
     weight = float(text.strip())
     if not math.isfinite(weight):
         raise source.error(f"weight {weight}; write a finite number", line)
     return weight
 
 
-def _ordered_labels(labels: list[str]) -> tuple[Sequence[Hashable], NDArray[np.int64]]:
+def _ordered_labels(source: Source, labels: list[str]) -> tuple[Sequence[Hashable], NDArray[np.int64]]:
     """The labels in node order, and the node of each given label."""
     numbers = as_integers(labels)
     if numbers is None:
+        _warn_of_spellings(source, labels)
         return labels, np.arange(len(labels))
     node = {number: position for position, number in enumerate(sorted(numbers))}
     return sorted(numbers), np.array([node[number] for number in numbers], dtype=np.int64)
+
+
+def _warn_of_spellings(source: Source, labels: list[str]) -> None:
+    """Name two labels of a table of numbers that are the same number, such as `1.0` and `1`."""
+    spelling: dict[float, str] = {}
+    for label in labels if all(map(_is_number, labels)) else []:
+        other = spelling.setdefault(float(label.strip()), label)
+        if other != label:
+            found = f"the labels {quoted(other)} and {quoted(label)} are two nodes"
+            warn(source, f"{found}; write them alike if they are one")
+            return
 
 
 def _labelled_graph(source: Source, rows: EdgeRows, labels: Sequence[Hashable]) -> Graph:

@@ -1,8 +1,8 @@
 """The compiled loop over the characters of plain lines of numbers.
 
 Kept apart from `numbers` because importing numba takes a third of a second. What the loop does not know makes it give
-up: exponents, words, empty columns, numbers too long to be exact. `numbers` then reads the lines its own way, which
-also finds the words for what is wrong.
+up: exponents, words, empty columns, numbers too long to be exact, labels such as `07`. `numbers` then reads the lines
+its own way, which also finds the words for what is wrong.
 """
 
 import numpy as np
@@ -25,6 +25,7 @@ def parse_plain_lines(
     kinds: NDArray[np.uint8],
     keep_blank: bool,
     has_tags: bool,
+    has_labels: bool,
     counts: NDArray[np.int64],
     firsts: NDArray[np.uint8],
     numbers: NDArray[np.int64],
@@ -32,10 +33,12 @@ def parse_plain_lines(
 ) -> tuple[int, int]:
     """Fill in what each line with data has: how many numbers, its first character, its number in the text from 0.
 
-    `kinds` [256] is the kind of each character. Returns how many lines and values there are, or (-1, -1).
+    `kinds` [256] is the kind of each character; with `has_labels`, a line begins with two labels. Returns how many
+    lines and values there are, or (-1, -1).
     """
     line, num_lines, num_values, first_value, first = 0, 0, 0, 0, np.uint8(0)
     place, is_negative, number, num_digits, num_decimals = AT_START, False, 0, 0, 0
+    odd = 0  # 1 if the number begins with a zero, 2 if a label is not written so at all: `+7`, `7.0`, `-0`
     for character in text:
         kind = kinds[character]
         if place == IN_WHOLE and kind < BLANK:  # most characters
@@ -49,6 +52,10 @@ def parse_plain_lines(
             if place in (IN_WHOLE, IN_DECIMALS):
                 if num_digits == 0 or num_digits > MAX_DIGITS:
                     return -1, -1
+                if odd:
+                    if has_labels and num_values - first_value < 2 and odd + num_digits > 2:
+                        return -1, -1
+                    odd = 0
                 value = number / POWERS[num_decimals] if num_decimals else float(number)
                 values[num_values] = -value if is_negative else value
                 num_values += 1
@@ -75,12 +82,16 @@ def parse_plain_lines(
             elif kind < BLANK:
                 number = 10 * number + kind
                 num_digits += 1
-                num_decimals += place == IN_DECIMALS
-                place = IN_WHOLE if place != IN_DECIMALS else IN_DECIMALS
+                if place == IN_DECIMALS:
+                    num_decimals += 1
+                    continue
+                if kind == 0:
+                    odd = 2 if odd or is_negative else 1
+                place = IN_WHOLE
             elif kind == POINT and place != IN_DECIMALS:
-                place = IN_DECIMALS
+                place, odd = IN_DECIMALS, 2
             elif kind in (MINUS, PLUS) and place <= AFTER_SEPARATOR:
-                place, is_negative = AFTER_SIGN, kind == MINUS
+                place, is_negative, odd = AFTER_SIGN, kind == MINUS, 2 * (kind == PLUS)
             else:
                 return -1, -1
         if kind == NEWLINE:

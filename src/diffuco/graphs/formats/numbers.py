@@ -27,6 +27,8 @@ COMPILED_BYTES = 2**20
 BLOCKS_AHEAD = 4
 """Blocks that are parsed at once, on as many threads; each holds some 20 MB."""
 _NEWLINE, _SPACE = 10, 32
+_TEXT_LABEL = re.compile(rb"(?m)^[^\S\n]*(?:\S+[^\S\n]+)?(?!(?:0|-?[1-9][0-9]*)\s)\S")
+"""One of the first two words of a line that is not a whole number as Python writes it."""
 _IS_SPACE = np.isin(np.arange(256), np.frombuffer(b" \t\n\v\f\r", dtype=np.uint8))
 
 
@@ -48,7 +50,9 @@ class LineKinds:
     separators: bytes = b""
     """Characters that separate numbers, as blanks do."""
     skipped_line: int = 0
-    """Number of a line that is left out; 0 for none."""
+    """Number of a line that is left out, with all lines before it; 0 for none."""
+    has_labels: bool = False
+    """Whether the first two words of a line are labels; those written as `07`, `+7` or `7.0` are text, not numbers."""
 
 
 @dataclass(frozen=True)
@@ -143,9 +147,7 @@ def _parse_plain_block(block: Block, kinds: LineKinds) -> NumericLines | None:
     # Imported here: importing numba takes a third of a second.
     from diffuco.graphs.formats import number_kernels as loops
 
-    text = np.frombuffer(block.text, dtype=np.uint8)
-    if block.first_line <= kinds.skipped_line < block.first_line + block.num_lines:
-        return None
+    text = np.frombuffer(_without_skipped(block, kinds), dtype=np.uint8)
     known = {loops.BLANK: b" \t\v\f\r", loops.NEWLINE: b"\n", loops.MINUS: b"-", loops.PLUS: b"+", loops.POINT: b"."}
     # These come last, because a separator may also be a blank.
     known |= {loops.COMMENT: kinds.comments, loops.TAG: kinds.tags, loops.SEPARATOR: kinds.separators}
@@ -156,7 +158,7 @@ def _parse_plain_block(block: Block, kinds: LineKinds) -> NumericLines | None:
     lines, counts = np.empty(block.num_lines, dtype=np.int64), np.empty(block.num_lines, dtype=np.int64)
     tags, values = np.empty(block.num_lines, dtype=np.uint8), np.empty(len(text) // 2)
     num_lines, num_values = loops.parse_plain_lines(
-        text, table, kinds.keep_blank, bool(kinds.tags), counts, tags, lines, values
+        text, table, kinds.keep_blank, bool(kinds.tags), kinds.has_labels, counts, tags, lines, values
     )
     if num_lines < 0:
         return None
@@ -165,11 +167,11 @@ def _parse_plain_block(block: Block, kinds: LineKinds) -> NumericLines | None:
 
 
 def _parse_block(source: Source, block: Block, kinds: LineKinds) -> NumericLines:
-    text = block.text
+    text = _without_skipped(block, kinds)
     if any(mark in text for mark in kinds.separators):
         blanks = rb"[^\S\n]*"
         mark, comment = (b"[" + re.escape(characters) + b"]" for characters in (kinds.separators, kinds.comments))
-        rows = re.sub(rb"(?m)^" + blanks + comment + rb".*", b"", text)
+        rows = re.sub(rb"(?m)^" + blanks + comment + rb".*", b"", text) if kinds.comments else text
         if re.search(mark + blanks + b"(?:" + mark + rb"|\n)|(?:^|\n)" + blanks + mark, rows):
             raise NotNumericError(f"{source.shown}: a column is empty; fill it")
         text = text.translate(bytes.maketrans(kinds.separators, b" " * len(kinds.separators)))
@@ -185,7 +187,6 @@ def _parse_block(source: Source, block: Block, kinds: LineKinds) -> NumericLines
     tags[counts > 0] = characters[first_tokens]
 
     special = np.isin(tags, np.frombuffer(kinds.comments + kinds.headers, dtype=np.uint8))
-    special |= lines == kinds.skipped_line
     headers = []
     for index in np.flatnonzero(special):
         start = ends[index - 1] + 1 if index else 0
@@ -197,8 +198,16 @@ def _parse_block(source: Source, block: Block, kinds: LineKinds) -> NumericLines
         _blank_out_tags(source, kinds, characters, first_tokens[~special[counts > 0]], lines[keep])
         counts = counts - 1
     counts = counts[keep]
+    if kinds.has_labels and _TEXT_LABEL.search(characters.tobytes()):
+        raise NotNumericError(f"{source.shown}: labels that are text")
     values = _to_numbers(source, characters, int(counts.sum()), block.first_line)
     return NumericLines(lines[keep], counts, values, tags[keep], headers)
+
+
+def _without_skipped(block: Block, kinds: LineKinds) -> bytes:
+    """The text of a block with empty lines for those that are left out."""
+    count = min(max(0, kinds.skipped_line + 1 - block.first_line), block.num_lines)
+    return b"\n" * count + block.text.split(b"\n", count)[count]
 
 
 def _blank_out_tags(

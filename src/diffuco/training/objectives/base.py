@@ -50,7 +50,7 @@ class Objective(ABC):
 
         The batch may be one process's share: sums over its graphs are divided by `num_graphs`, those of the whole
         batch, and gradients and numbers are then summed over the processes. The first number is shown while training.
-        On a GPU all this is recorded and replayed, so it must not read tensors back, and shapes must not depend on
-        their values. All random numbers come from `random`, so that a run can be resumed exactly. `examples` [N, K]
-        are given to an objective that asks for K of them.
+        On a GPU all this is recorded as a CUDA graph and replayed, so it must not read tensors back, and shapes must
+        not depend on their values. All random numbers come from `random`, so that a run can be resumed exactly.
+        `examples` [N, K] are given to an objective that asks for K of them.
         """
