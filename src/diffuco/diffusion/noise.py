@@ -31,10 +31,9 @@ class Noise(ABC):
     def expected_cost(
         self, batch: Batch, x: Tensor, probs: Tensor, energy: Tensor, step: Tensor, temperature: Temperature
     ) -> Tensor:
-        """-temperature * E[log p] over X_{t-1} ~ probs, without constants, of the factor that X_{t-1} decides. [B, S].
+        """-temperature * E[log p] over X_{t-1} ~ probs of the factor that X_{t-1} decides, without constants. [B, S].
 
-        That is p(X_t | X_{t-1}), or for noise that does not depend on the step before, p(X_{t-1}) where t > 1. `x` is
-        the given X_t [N, S], and `energy` is E[H(X_{t-1})] [B, S], so that it is not computed again.
+        It is p(X_t | X_{t-1}), or p(X_{t-1}) for annealed noise. `x` is X_t [N, S]; `energy` is E[H(X_{t-1})] [B, S].
         """
 
 
@@ -119,6 +118,5 @@ def make_noise(noise: str | Noise, num_steps: int) -> Noise:
             raise InputError(f"unknown noise '{noise}'; choose one of {', '.join(NOISES)}")
         return NOISES[noise](num_steps)
     if noise.num_steps != num_steps:
-        have = f"the noise has {noise.num_steps} steps, the run has {num_steps}"
-        raise InputError(f"{have}; give both the same num_steps")
+        raise InputError(f"the noise has {noise.num_steps} steps, the run has {num_steps}; give both as many")
     return noise
