@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from diffuco.foundation.progress import following, report
 from diffuco.graphs.batch import SparseBatch
 from diffuco.graphs.families import geometric_graph
 from diffuco.graphs.generate import er_graph
@@ -108,6 +109,7 @@ def test_a_long_round_looks_at_the_clock_and_cools_to_the_end(monkeypatch, slowe
     clock, schedules = stopped_clock(monkeypatch), []
 
     def anneal(problem, batch, states, schedule, **rest):
+        report("annealing a piece")
         schedules.append(schedule)
         clock.now += slower * SWEEP_S * schedule.num_sweeps * sum(schedule.span)
         return states
@@ -115,7 +117,11 @@ def test_a_long_round_looks_at_the_clock_and_cools_to_the_end(monkeypatch, slowe
     monkeypatch.setattr(annealing, "anneal", anneal)
     batch = SparseBatch.from_graphs([Graph.from_edges([(0, 1)])])
     chains = annealing.Chains(get_problem("mis"), batch, lambda: torch.zeros(2, 3), 0.2, torch.Generator())
-    annealing.anneal_in_pieces(chains, 1000, 1.0, 16)
+    told = []
+    with following(told.append):
+        annealing.anneal_in_pieces(chains, 1000, 1.0, 16)
+    assert {seen.doing for seen in told} == {"annealing, sweeps"}
+    assert told[-1].done == told[-1].total
     spans = [schedule.span for schedule in schedules]
     assert spans[0][0] == 1.0
     assert spans[-1][1] == pytest.approx(0.0)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from diffuco import ops
 from diffuco.foundation.devices import finish
-from diffuco.foundation.progress import report
+from diffuco.foundation.progress import Progress, following, report
 from diffuco.graphs.batch import Batch, SparseBatch
 from diffuco.inference.answers import best_objective
 from diffuco.inference.refinement import Schedule, anneal, schedule_for
@@ -154,7 +154,8 @@ def anneal_in_pieces(chains: Chains, num_sweeps: int, expected_s: float, pieces:
     left, to_do, done = 1.0, num_sweeps, 0
     for piece in range(pieces, 0, -1):
         started_s, sweeps, after = clock.elapsed_s, max(1, to_do // piece), left - left / piece
-        states = chains.anneal(Schedule(sweeps, chains.temperature, (left, after)), states)
+        with following(_tell_nothing):  # the round as a whole is told below
+            states = chains.anneal(Schedule(sweeps, chains.temperature, (left, after)), states)
         left, done = after, done + sweeps
         sweep_s = (clock.elapsed_s - started_s) / sweeps
         fitting = int((1 + HOT_TIME * left) * clock.remaining_s / max(sweep_s, 1e-9))
@@ -162,6 +163,10 @@ def anneal_in_pieces(chains: Chains, num_sweeps: int, expected_s: float, pieces:
         best = partial(best_objective, chains.problem, chains.batch, states)
         report("annealing, sweeps", done, done + to_do, best=best)
     return states
+
+
+def _tell_nothing(seen: Progress) -> None:
+    pass
 
 
 @dataclass
