@@ -157,7 +157,7 @@ def _check_folder(folder: Path, problem: str | None, *, resume: bool) -> None:
     from diffuco.training.resume import started_config
 
     if folder.exists():
-        make_folder(folder)
+        make_folder(folder)  # refuses a file, and a folder that cannot be written
     if folder.exists() or resume:
         with claimed(folder, None, resume=resume):
             before = started_config(folder).problem if resume else problem

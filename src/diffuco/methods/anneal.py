@@ -43,9 +43,9 @@ PART_SWEEPS = 100
 PART_HEAT = 0.6
 """Sweeps of such a round, and its temperature, times the usual one (docs/log.md)."""
 PIECE_S, MAX_PIECES = 1.0, 16
-"""A long round on a CPU is cut into pieces of about so many seconds, at most so many."""
+"""Seconds of a piece of a long round on a CPU, and the most pieces."""
 HOT_TIME = 2.0
-"""Of a sweep's time when it is cold: what a sweep at the first temperature takes more, at most."""
+"""How much longer a sweep at the first temperature takes than a cold one, at most: 2 means three times as long."""
 MAX_SWEEPS = 20_000
 """Of a round, for up to 1,000 nodes and in proportion beyond; with time for more, another round finds more."""
 
@@ -64,7 +64,8 @@ class Chains:
     heat: Tensor | None = None
     """Times that temperature for each chain [S]; None: 1."""
     are_random: bool = False
-    """Whether they start from coin flips, so that the first state is not the best for long."""
+    """Whether they start from coin flips. Then a round can be cut into pieces, each of which starts from the best state
+    of the one before; chains from samples would begin each hot piece with their sample again."""
 
     def anneal(self, schedule: Schedule, states: Tensor | None = None, heat: Tensor | None = None) -> Tensor:
         """The best states that the chains see, from the start or from these states. [N, S]."""

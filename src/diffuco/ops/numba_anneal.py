@@ -171,7 +171,7 @@ def blockwise_chain(
     table: Floats,
     key: np.uint64,
 ) -> None:
-    """The same without `pair`: the same states, on large sparse graphs in two thirds of the time.
+    """The same without `pair`: the same states, on sparse graphs in about three quarters of the time.
 
     All nodes of a block are asked in two loops without branches, which processors run on several nodes at once. Those
     that accept then flip in order, and a flip asks its neighbours in the block again.
