@@ -202,16 +202,26 @@ def _ba(name: str, low: int, high: int) -> Dataset:
     return Dataset(name, description, ba_graph, {"num_nodes": (low, high), "attachments": (4, 4)})
 
 
-def _sparse(name: str, description: str, generator: Callable[..., Graph], **more: tuple[float, float]) -> Dataset:
-    """Many families: the test set has an equal part for each of them, in their order."""
+def _sparse(
+    name: str,
+    description: str,
+    generator: Callable[..., Graph],
+    *,
+    first: str = "uniform",
+    last: str = "tree",
+    **more: tuple[float, float],
+) -> Dataset:
+    """The families from the first to the last: the test set has an equal part for each of them, in their order."""
+    numbers = {family: number for number, family in enumerate(FAMILIES)}
+    ends = numbers[first], numbers[last]
     places = {"size": (0.0, 1.0), "first": (0.0, 1.0), "second": (0.0, 1.0)}
     return Dataset(
         name,
         description,
         generator,
-        {"family": (0, len(FAMILIES) - 1), **places, **more},
+        {"family": ends, **places, **more},
         divided_by="family",
-        test_parts={family: number for number, family in enumerate(FAMILIES)},
+        test_parts={family: number for family, number in numbers.items() if ends[0] <= number <= ends[1]},
         sizes=DEFAULT_SIZES | {"test": 200},
     )
 
@@ -276,6 +286,13 @@ DATASETS: dict[str, Dataset] = {
             },
         ),
         _sparse("sparse", "sparse graphs of ten families, 100 to 1,000 nodes", sparse_graph),
+        _sparse(
+            "hubs",
+            "graphs with hubs, by preferential attachment and with a power law, 100 to 1,000 nodes",
+            sparse_graph,
+            first="preferential",
+            last="power-law",
+        ),
         _sparse(
             "sparse-weighted",
             "the same with edge weights, +1 and -1 or normally distributed",
