@@ -127,6 +127,11 @@ def max_cut_sparse_weighted() -> TrainConfig:
     return replace(max_cut_sparse(), dataset="sparse-weighted", weighted=True, anneal_epochs=80)
 
 
+def max_cut_hubs() -> TrainConfig:
+    """Maximum cut on graphs with hubs, with a network narrow enough for a CPU: a minute on one GPU."""
+    return replace(max_cut_sparse(), dataset="hubs", num_hidden=16, learning_rate=0.0015, anneal_epochs=60)
+
+
 def mds_sparse() -> TrainConfig:
     """Minimum dominating set on sparse graphs of ten families: minutes on one GPU."""
     return replace(mis_sparse(), problem="mds")
@@ -283,6 +288,13 @@ max_cut_sparse_weighted_24 = grown(
     temperature=0.005,
     is_cold=True,
 )
+max_cut_hubs_24 = grown(
+    max_cut_hubs,
+    "Maximum cut on graphs with hubs, the narrow network with four times the steps: minutes on one GPU.",
+    anneal_epochs=60,
+    num_steps=24,
+    temperature=0.02,
+)
 mds_sparse_12 = grown(mds_sparse, f"Dominating set on sparse graphs {TWICE}", anneal_epochs=52)
 mds_sparse_24 = grown(
     mds_sparse_12,
@@ -351,7 +363,7 @@ RECIPES: dict[str, Callable[[], TrainConfig]] = {
         *(mis_rb_large_64, max_cut_ba_small_48),
         *(mis_sparse, max_cut_sparse, mds_sparse, mis_sparse_12, max_cut_sparse_12, mds_sparse_12),
         *(max_cut_sparse_weighted, max_cut_sparse_weighted_24, mds_sparse_24),
-        *(mds_sparse_48, mis_sparse_48, max_cut_sparse_48),
+        *(mds_sparse_48, mis_sparse_48, max_cut_sparse_48, max_cut_hubs, max_cut_hubs_24),
         *(mis_tiny, mvc_tiny, max_clique_tiny, max_cut_tiny, mds_tiny, qubo_tiny),
         *PAPER,
         *(
