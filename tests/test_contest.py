@@ -1,6 +1,7 @@
 """The contest of searches on one large graph: who goes on, what is kept, and what runs beside it."""
 
 import time
+from dataclasses import replace
 from functools import cache
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ import torch
 
 from diffuco import ops
 from diffuco.graphs.batch import SparseBatch
+from diffuco.graphs.families import regular_graph
 from diffuco.graphs.generate import ba_graph
 from diffuco.inference.answers import unit_batch
 from diffuco.inference.refinement import Schedule
@@ -17,7 +19,7 @@ from diffuco.methods import auto as automatic
 from diffuco.methods.anneal import num_chains
 from diffuco.methods.annealer import decoded
 from diffuco.methods.base import Deadline, Settings
-from diffuco.methods.contest import contest
+from diffuco.methods.contest import contest, contest_on_cpu
 from diffuco.methods.highs import Highs
 from diffuco.methods.model import AnnealedSamples, Pass, solver_with
 from diffuco.problems import get_problem
@@ -138,6 +140,98 @@ def test_without_memory_for_samples_it_anneals(monkeypatch):
 def test_a_settled_contest_does_not_anneal(given, monkeypatch):
     monkeypatch.setattr("diffuco.methods.anneal.anneal", None)
     assert contest(MDS, hubs(), Settings(time_limit_s=1.0), lambda: True).objective == smallest().objective
+
+
+CUT = get_problem("max-cut")
+NARROW = "max-cut-hubs-24"
+
+
+@pytest.fixture
+def steps_take(monkeypatch):
+    """Tell how long a step of the narrow model takes; see how often samples take their steps."""
+    factors: list[int] = []
+
+    def sample(self, problem, batch, step_factor, seeds):
+        factors.append(step_factor)
+        return torch.ones(batch.num_rows, 1)
+
+    def told(seconds):
+        monkeypatch.setattr("diffuco.methods.contest.timed_step", lambda model, batch, clock: (clock, seconds))
+        factors.clear()
+        return factors
+
+    monkeypatch.setattr(AnnealedSamples, "sample", sample)
+    return told
+
+
+@pytest.mark.parametrize("column", [0, 1])
+def test_half_of_the_chains_on_a_cpu_start_from_a_sample(steps_take, monkeypatch, column):
+    steps_take(1e-6)
+    cut = torch.from_numpy(smallest().chosen).float()[:, None]
+    calls = []
+
+    def anneal(problem, batch, states, schedule, *, seed, heat):
+        calls.append((states, heat))
+        return torch.where(torch.arange(states.shape[1]) == column, cut, 1.0)
+
+    monkeypatch.setattr("diffuco.methods.model.num_chains", lambda *_: 2)
+    monkeypatch.setattr("diffuco.methods.anneal.anneal", anneal)
+    told = []
+    settings = Settings(time_limit_s=1.0, on_solved=told.append)
+    solution = contest_on_cpu(CUT, hubs(), NARROW, settings)
+    states, heat = calls[0]
+    assert states[:, 0].eq(1).all()
+    assert 0.2 < states[:, 1].mean() < 0.8
+    assert heat.tolist() == pytest.approx([0.7 * (0.08 / 0.7) ** 0.5, 1.0])
+    finders = (NARROW, "anneal")
+    assert (solution.found_by, solution.reason) == (finders[column], f"ahead of {finders[1 - column]} on this graph")
+    assert solution.objective >= CUT.objective(unit_batch(CUT, [hubs()]), cut).item()  # after decoding
+    assert told == [1]
+
+
+def test_a_sample_on_a_cpu_takes_its_steps_as_often_as_there_is_time(steps_take):
+    for step_s, expected in ((1e-9, [12]), (0.4 * 0.5 / 24 / 3.5, [3]), (1.0, [])):
+        factors = steps_take(step_s)
+        solution = contest_on_cpu(CUT, hubs(), NARROW, Settings(time_limit_s=0.5))
+        assert factors == expected
+        if not expected:
+            assert (solution.found_by, solution.feasible) == ("anneal", True)
+            assert solution.reason == f"a sample of {NARROW} would take too much of the time"
+
+
+def test_a_sample_on_a_cpu_is_of_the_model(monkeypatch):
+    monkeypatch.setattr("diffuco.methods.anneal.anneal", lambda problem, batch, states, *_, **__: states)
+    monkeypatch.setattr("diffuco.methods.contest.MOST_REPEATED", 1)
+    first, second = (contest_on_cpu(CUT, hubs(), NARROW, Settings(seed=1, time_limit_s=2.0)) for _ in range(2))
+    assert first.found_by == NARROW  # coin flips are not annealed here
+    assert first.objective == second.objective
+
+
+def test_auto_takes_samples_on_a_cpu_for_large_graphs_with_hubs():
+    large = ba_graph(automatic.LARGE_NODES, 4, np.random.default_rng(0))
+    heavy = replace(large, edge_weights=np.full(large.num_edges, 2.0))
+    even = regular_graph(automatic.LARGE_NODES, 8, np.random.default_rng(0))
+
+    def narrow(graph, problem="max-cut", limit_s=1.0, device="cpu"):
+        (search,) = automatic.plan(get_problem(problem), [graph], torch.device(device), limit_s)
+        return search.narrow
+
+    assert narrow(large) == NARROW
+    others = [narrow(hubs()), narrow(even), narrow(heavy), narrow(large, "mds"), narrow(large, limit_s=None)]
+    assert [*others, narrow(large, device="cuda")] == [None] * 6
+
+
+def test_auto_cuts_a_large_graph_with_hubs_on_a_cpu(monkeypatch):
+    asked = []
+
+    def contested(problem, graph, name, settings):
+        asked.append(name)
+        return contest_on_cpu(problem, graph, name, settings)
+
+    monkeypatch.setattr("diffuco.methods.contest.contest_on_cpu", contested)
+    graph = ba_graph(automatic.LARGE_NODES, 4, np.random.default_rng(0))
+    (solution,) = automatic.Automatic().solve(CUT, [graph], Settings(time_limit_s=1.0))
+    assert (asked, solution.feasible) == ([NARROW], True)
 
 
 @pytest.mark.usefixtures("_few_chains")

@@ -6,6 +6,7 @@ import pytest
 from diffuco.graphs import families
 from diffuco.graphs.datasets import get_dataset
 from diffuco.graphs.families import FAMILIES
+from diffuco.pretrained.choice import has_hubs
 
 
 def degrees(graph):
@@ -116,6 +117,14 @@ def test_test_sets_have_an_equal_part_for_every_family(name):
     assert min(sizes) >= 100
     assert max(sizes) <= 1000
     assert np.median(sizes) < 400
+
+
+def test_a_set_can_have_some_families_only():
+    dataset = get_dataset("hubs")
+    parts = [dataset.part("test", index) for index in range(dataset.sizes["test"])]
+    assert parts == np.repeat(["preferential", "power-law"], 100).tolist()
+    assert {dataset.parameters("train", index)["family"] for index in range(40)} == {2, 3}
+    assert np.mean([has_hubs(dataset.graph("train", index)) for index in range(40)]) > 0.8
 
 
 def test_weights_are_signs_or_normal():

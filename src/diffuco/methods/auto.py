@@ -36,7 +36,7 @@ from diffuco.methods.proofs import (
     try_proof,
 )
 from diffuco.pretrained import has_model
-from diffuco.pretrained.choice import choose_models, full_models
+from diffuco.pretrained.choice import choose_models, full_models, narrow_model
 from diffuco.problems import MaximumCut, MinimumDominatingSet, Problem, weight_unit
 from diffuco.solution.result import Solution
 
@@ -75,6 +75,8 @@ class Search(NamedTuple):
     reason: str
     walks: bool = False
     """Whether NuMVC gets its share of the time."""
+    narrow: str | None = None
+    """A model for a CPU, from whose sample half of the chains of annealing start."""
 
 
 class Automatic(Method):
@@ -126,6 +128,10 @@ def searched(problem: Problem, graphs: Sequence[Graph], search: Search, settings
     """What a search finds."""
     if search.walks:
         return [walked(problem, graph, search, settings) for graph in graphs]
+    if search.narrow is not None:
+        from diffuco.methods.contest import contest_on_cpu
+
+        return [contest_on_cpu(problem, graph, search.narrow, settings) for graph in graphs]
     found = searcher(search).solve(problem, graphs, settings)
     return [replace(solution, reason=search.reason) for solution in found]
 
@@ -174,7 +180,14 @@ def plan(
         where = f"for {problem}"
     if where is not None:
         reason = f"{where} annealing finds as much as the samples of a model in the same time, or more"
-        return [Search(None, reason, walks_pay(problem, graph, device, time_limit_s)) for graph in graphs]
+        return [
+            Search(
+                *(None, reason),
+                walks=walks_pay(problem, graph, device, time_limit_s),
+                narrow=sample_pays(problem, graph, device, time_limit_s),
+            )
+            for graph in graphs
+        ]
     searches = []
     for graph, choice in zip(graphs, choose_models(problem, graphs) if graphs else [], strict=True):
         if not choice.is_alike:
@@ -194,6 +207,14 @@ def walks_pay(problem: Problem, graph: Graph, device: "torch.device", time_limit
     is_alike = few <= graph.num_nodes <= many and not is_sparse(graph)
     has_time = device.type == "cpu" and (time_limit_s is None or time_limit_s >= WALK_S)
     return is_alike and has_time and NuMvc().solves(problem) and graph.node_weights is None
+
+
+def sample_pays(
+    problem: Problem, graph: Graph, device: "torch.device", time_limit_s: float | None
+) -> str | None:
+    """The model for a CPU whose sample may be ahead of annealing: on large graphs with hubs, given a time limit."""
+    is_large = graph.num_nodes >= LARGE_NODES and device.type == "cpu" and time_limit_s is not None
+    return narrow_model(problem, graph) if is_large else None
 
 
 def is_contested(problem: Problem, graph: Graph, settings: Settings) -> bool:

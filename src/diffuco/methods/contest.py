@@ -1,10 +1,14 @@
-"""One large graph on a GPU: chains that start from samples of a model, or from coin flips where those are soon ahead.
+"""One large graph: chains that start from samples of a model, or from coin flips where those are ahead.
 
-Which of them finds more depends on the graph and on the time, and no rule that we measured holds for all graphs. One
-pass of each model on the graph itself tells which model draws the samples. Then chains from its first sample and from
-coin flips run side by side for a short time. If those from coin flips are ahead so early, they go on alone. If not,
-more and better samples are drawn, and chains start from them at temperatures from cold to hot: the coldest improves its
-sample, and the hottest forgets it.
+Which of them finds more depends on the graph and on the time, and no rule that we measured holds for all graphs.
+
+On a GPU, one pass of each model on the graph itself tells which model draws the samples. Then chains from its first
+sample and from coin flips run side by side for a short time. If those from coin flips are ahead so early, they go on
+alone. If not, more and better samples are drawn, and chains start from them at temperatures from cold to hot: the
+coldest improves its sample, and the hottest forgets it.
+
+On a CPU, a narrow network draws one sample, and takes each of its steps as often as a share of the time allows. Then
+half of the chains start from the sample and half from coin flips, for the rest of the time.
 
 Legend: N rows, S states.
 """
@@ -22,7 +26,7 @@ from diffuco.graphs.graph import Graph
 from diffuco.inference.answers import unit_batch
 from diffuco.inference.memory import fits
 from diffuco.inference.refinement import schedule_for
-from diffuco.methods.anneal import Chains, FlipAnnealing, anneal_until, annealed_on, flip_coins
+from diffuco.methods.anneal import Chains, FlipAnnealing, anneal_parts, anneal_until, annealed_on, flip_coins
 from diffuco.methods.annealer import decoded
 from diffuco.methods.base import Deadline, Settings
 from diffuco.methods.model import AnnealedSamples, Pass, heats, solver_with
@@ -34,6 +38,10 @@ SHARE_FOR_MODELS = 0.1
 """Of the time limit, in which one model after the other is tried."""
 SHARE_FOR_TRIAL = 0.1
 """Of the time that is left, in which both kinds of chains are tried."""
+SHARE_ON_CPU = 0.4
+"""The same on a CPU, for its sample."""
+MOST_REPEATED = 12
+"""Times that a step is taken for it, at most."""
 _used: set[tuple[str, torch.device]] = set()
 """Models that have drawn from a large graph before, and where: their kernels are compiled."""
 
@@ -72,16 +80,57 @@ def contest(
 def run_both(
     problem: Problem, batch: Batch, sample: Tensor, half: int, generator: torch.Generator, clock: Deadline
 ) -> Tensor:
-    """What chains from a sample [N, 1] find in a short time, and after them as many from coin flips. [N, 2 half]."""
+    """What both kinds of chains find in a short time. [N, 2 half]."""
+    trial = Deadline.after(SHARE_FOR_TRIAL * clock.remaining_s)
+    return anneal_until(both_chains(problem, batch, sample, half, generator), trial)
+
+
+def both_chains(problem: Problem, batch: Batch, sample: Tensor, half: int, generator: torch.Generator) -> Chains:
+    """Half of the chains from a sample [N, 1], from cold to hot, and after them as many from coin flips."""
 
     def start() -> Tensor:
         return torch.cat([sample.expand(-1, half), flip_coins(batch, half, generator)], dim=1)
 
     heat = heats(problem, batch, 2 * half)
     heat[half:] = 1.0
-    trial = Deadline.after(SHARE_FOR_TRIAL * clock.remaining_s)
-    temperature = schedule_for(problem, batch.largest).temperature
-    return anneal_until(Chains(problem, batch, start, temperature, generator, heat), trial)
+    return Chains(problem, batch, start, schedule_for(problem, batch.largest).temperature, generator, heat)
+
+
+def contest_on_cpu(problem: Problem, graph: Graph, name: str, settings: Settings) -> Solution:
+    """The best of chains from a sample of a narrow model and of chains from coin flips, within a time limit."""
+    clock = Deadline.after(settings.time_limit_s)
+    batch = unit_batch(problem, [graph], settings.device)
+    report(f"trying {name}")
+    model = AnnealedSamples(solver_with(problem, name, settings.device), "")
+    clock, step_s = timed_step(model, batch, clock)
+    step_factor = int(SHARE_ON_CPU * clock.remaining_s / (step_s * model.solver.sampler.num_steps))
+    if not step_factor:
+        (solution,) = FlipAnnealing().solve(problem, [graph], replace(settings, time_limit_s=clock.remaining_s))
+        return replace(solution, reason=f"a sample of {name} would take too much of the time")
+    seeds, generator = np.random.default_rng(settings.seed), torch.Generator().manual_seed(settings.seed)
+    sample = model.sample(problem, batch, min(step_factor, MOST_REPEATED), seeds)
+    half = model.num_chains(problem, batch, clock) // 2
+    states = anneal_parts(both_chains(problem, batch, sample, half, generator), clock)
+    winner, loser = name, FlipAnnealing.name
+    if int(problem.energy(batch, states)[0].argmin()) >= half:
+        winner, loser = loser, winner
+    told = {"found_by": winner, "reason": f"ahead of {loser} on this graph", "seed": settings.seed}
+    (solution,) = decoded(problem, [graph], batch, torch.cat([states, sample], dim=1), clock, **told)
+    settings.tell(1)
+    return solution
+
+
+def timed_step(model: AnnealedSamples, batch: Batch, clock: Deadline) -> tuple[Deadline, float]:
+    """The clock without what the first step of a process compiles, and the seconds of one step of one sample."""
+    steps = model.solver.sampler.steps(batch, 1, 1, seed=0)
+    limit_s, key = clock.remaining_s, (model.found_by, batch.device)
+    next(steps)
+    if key not in _used:
+        _used.add(key)
+        clock = Deadline.after(limit_s)
+    started_s = clock.elapsed_s
+    next(steps)
+    return clock, clock.elapsed_s - started_s
 
 
 def try_models(

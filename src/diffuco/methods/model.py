@@ -199,6 +199,10 @@ class AnnealedSamples(Annealer):
         sample, seconds = self._draw(problem, batch, 1, 1, seeds)
         return Pass(sample, STEP_FACTOR * seconds["sample"] + seconds["decode"])
 
+    def sample(self, problem: Problem, batch: Batch, step_factor: int, seeds: np.random.Generator) -> Tensor:
+        """One sample that takes each step so often. [N, 1]."""
+        return self._draw(problem, batch, 1, step_factor, seeds)[0]
+
     def compile(self, problem: Problem, batch: Batch, deadline: Deadline) -> None:
         """Draw once as `one_pass` and once as `draw` does, so that a clock does not count the first use of kernels."""
         for count in {1, num_at_once(batch, self.num_chains(problem, batch, deadline))}:

@@ -16,6 +16,8 @@ BLIND = 2
 """The worst misfit of a network and the weights of a graph."""
 HUBS = 1.5
 """The mean of squared degrees over the square of the mean degree, from which on a graph has hubs."""
+NARROW = 32
+"""The most features of a network that is narrow: for large graphs on a CPU, where wider ones take too long."""
 LIKE_FACTOR = 2.0
 """Graphs are like a training set if size, density and degree, multiplied, lie less than this factor outside its
 ranges."""
@@ -80,6 +82,7 @@ def full_models(problem: str | Problem, graph: Graph) -> list[str]:
         for card in cards
         if serves(card, problem)
         and not card["baseline"]
+        and not is_narrow(card)
         and card["name"] not in surpassed
         and _suits_degree(card, degree, LIKE_FACTOR)
     ]
@@ -97,6 +100,34 @@ def full_models(problem: str | Problem, graph: Graph) -> list[str]:
     return [card["name"] for card in ordered if misfits[card["name"]] == least != BLIND]
 
 
+def narrow_model(problem: str | Problem, graph: Graph) -> str | None:
+    """The narrow model for a CPU with the most steps, if there is one for a graph like this.
+
+    >>> star = Graph.from_edges([(0, node) for node in range(1, 9)] + [(1, 2), (3, 4)])
+    >>> narrow_model("max-cut", star), narrow_model("mds", star)
+    ('max-cut-hubs-24', None)
+    """
+    problem = get_problem(problem)
+    degree = 2 * graph.num_edges / max(1, graph.num_nodes)
+    has_weights = _has_weights(problem, graph)
+    suited = [
+        card
+        for card in list_models()
+        if is_narrow(card)
+        and serves(card, problem)
+        and _misfit(card, has_weights) == 0
+        and _suits_degree(card, degree, LIKE_FACTOR)
+    ]
+    if not suited or not has_hubs(graph):
+        return None
+    return str(max(suited, key=lambda card: card["model"]["num_steps"])["name"])
+
+
+def is_narrow(card: dict[str, Any]) -> bool:
+    """Whether a model has a narrow network."""
+    return bool(card["model"].get("num_hidden", math.inf) <= NARROW)
+
+
 def default_model(problem: str | Problem) -> str:
     """Name of the shipped model for a problem when the graphs are not known yet."""
     return choose_model(problem).name
@@ -105,13 +136,14 @@ def default_model(problem: str | Problem) -> str:
 def _cards(
     problem: Problem, baseline: str | None = None, known: Sequence[dict[str, Any]] | None = None
 ) -> list[dict[str, Any]]:
-    # Of models for the same graphs, the fastest is the default; the others are used by name.
+    # Of models for the same graphs, the fastest is the default; the others, and narrow ones, are used by name.
     cards = [
         card
         for card in (list_models() if known is None else known)
         if (serves(card, problem) if baseline is None else card["problem"] == problem.name)
         and card.get("baseline") == baseline
         and not (card.get("faster") and not baseline)
+        and not is_narrow(card)
     ]
     if not cards:
         raise InputError(f"no shipped model solves '{problem}'; train one and give it as the model")
