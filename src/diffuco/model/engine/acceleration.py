@@ -105,7 +105,7 @@ def accelerate(
         fused = FusedGnn(network, parameters, calls_at_once=calls_at_once, is_trained=is_trained)
         return ReplayedGnn(fused) if is_trained else fused
     if engine == "tiled":
-        return TiledGnn(network, parameters)
+        return TiledGnn(network, parameters, is_trained=is_trained)
     if engine == "rowwise":
         return RowwiseGnn(network)
     # All layers share their code, and every variant of it (types, sizes, with and without gradient) counts.

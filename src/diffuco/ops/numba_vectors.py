@@ -1,0 +1,202 @@
+"""Rows of numbers as vectors in compiled loops, which LLVM keeps in registers of whatever length the processor has.
+
+The compiler makes such code of loops over the features of a row by itself, but only where they are long; those of
+narrow networks are short. Here the length is part of the type. An array of rows has records of one field as entries
+(`row_type`), which a compiled loop loads as vectors, adds, multiplies and stores.
+"""
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import extending, types
+from numba.core import cgutils as untyped_cgutils
+from numba.core.typing.templates import AbstractTemplate, infer_global
+
+LANES = 16
+"""Numbers of the longest registers that processors have; rows are a multiple of it."""
+BLOCK = 6
+"""Rows that `add_product` takes at a time: with 16 columns their sums fit the registers of all processors."""
+FAST = ("fast",)
+"""Sums may be taken in any order."""
+
+LINE = 64
+"""Bytes of a line of the cache."""
+READ, KEEP, DATA = 0, 3, 1
+"""What LLVM's `prefetch` takes: to read, to stay in all caches, no instructions."""
+
+cgutils: Any = untyped_cgutils
+_FLOAT, _INT = ir.FloatType(), ir.IntType(32)
+
+
+def row_type(length: int) -> np.dtype[Any]:
+    """The type of the entries of an array of rows."""
+    return np.dtype([("row", np.float32, (length,))])
+
+
+def intrinsic(generate: Callable[..., Any]) -> Any:
+    """A function of compiled loops, whose types are not those that its Python code has."""
+    return extending.intrinsic(generate)
+
+
+class Vector(types.Type):
+    """The type of a vector in compiled loops."""
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+        super().__init__(name=f"Vector({length})")
+
+
+@extending.register_model(Vector)
+class _Model(extending.models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Vector) -> None:
+        super().__init__(manager, kind, ir.VectorType(_FLOAT, kind.length))  # type: ignore[no-untyped-call]
+
+
+def _vector_of(rows: Any) -> Vector:
+    return Vector(rows.dtype.size // 4)
+
+
+def _entry(context: Any, builder: Any, kind: Any, rows: Any, row: Any, column: Any = 0) -> Any:
+    """The address of an entry of a row."""
+    given = context.make_array(kind)(context, builder, rows)
+    place = builder.bitcast(builder.gep(given.data, [row]), ir.PointerType(_FLOAT))
+    return builder.gep(place, [column if isinstance(column, ir.Value) else ir.Constant(row.type, column)])
+
+
+def _at(builder: Any, place: Any, length: int) -> Any:
+    return builder.bitcast(place, ir.PointerType(ir.VectorType(_FLOAT, length)))
+
+
+def _filled(builder: Any, number: Any, length: int) -> Any:
+    first = builder.insert_element(
+        ir.Constant(ir.VectorType(_FLOAT, length), ir.Undefined), number, ir.Constant(_INT, 0)
+    )
+    return builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(_INT, length), [0] * length))
+
+
+@intrinsic
+def load(typing: Any, rows: Any, row: Any) -> Any:
+    """A row as a vector."""
+    kind = _vector_of(rows)
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.load(_at(builder, _entry(context, builder, rows, *values), kind.length), align=4)
+
+    return kind(rows, types.intp), generate
+
+
+@intrinsic
+def store(typing: Any, vector: Any, rows: Any, row: Any) -> Any:
+    """Write a vector to a row."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        place = _entry(context, builder, rows, *values[1:])
+        builder.store(values[0], _at(builder, place, vector.length), align=4)
+        return context.get_dummy_value()
+
+    return types.void(vector, rows, types.intp), generate
+
+
+@intrinsic
+def prefetch(typing: Any, rows: Any, row: Any) -> Any:
+    """Fetch a row into the cache, and go on without waiting for it."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        flags = [ir.Constant(_INT, flag) for flag in (READ, KEEP, DATA)]
+        for column in range(0, _vector_of(rows).length, LINE // 4):
+            place = builder.bitcast(
+                _entry(context, builder, rows, values[0], values[1], column), ir.PointerType(ir.IntType(8))
+            )
+            kind = ir.FunctionType(ir.VoidType(), [place.type, *(flag.type for flag in flags)])
+            builder.call(builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind), [place, *flags])
+        return context.get_dummy_value()
+
+    return types.void(rows, types.intp), generate
+
+
+@intrinsic
+def zeros(typing: Any, rows: Any) -> Any:
+    """A vector of zeros, as long as rows are."""
+    kind = _vector_of(rows)
+    return kind(rows), lambda context, *_: ir.Constant(context.get_value_type(kind), None)
+
+
+@intrinsic
+def positive(typing: Any, vector: Any) -> Any:
+    """A vector with zeros for all that is negative."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        nothing = ir.Constant(values[0].type, None)
+        return builder.select(builder.fcmp_ordered(">", values[0], nothing, flags=FAST), values[0], nothing)
+
+    return vector(vector), generate
+
+
+@intrinsic
+def total(typing: Any, vector: Any) -> Any:
+    """The sum of the entries of a vector."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        kind, name = ir.FunctionType(_FLOAT, [_FLOAT, values[0].type]), f"llvm.vector.reduce.fadd.v{vector.length}f32"
+        add = cgutils.get_or_insert_function(builder.module, kind, name)
+        return builder.call(add, [ir.Constant(_FLOAT, 0.0), *values], fastmath=FAST)
+
+    return types.float32(vector), generate
+
+
+def _teach(operation: Any, instruction: str) -> None:
+    """Teach the compiler an operator between vectors, or a vector and a number."""
+
+    class Typing(AbstractTemplate):
+        def generic(self, given: Any, named: Any) -> Any:
+            is_known = isinstance(given[0], Vector) and given[1] in (given[0], types.float32)
+            return given[0](*given) if is_known else None
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        first, second = values
+        if second.type == _FLOAT:
+            second = _filled(builder, second, signature.args[0].length)
+        return getattr(builder, instruction)(first, second, flags=FAST)
+
+    infer_global(operation)(Typing)  # type: ignore[no-untyped-call]
+    for second in (Vector, types.float32):
+        extending.lower_builtin(operation, Vector, second)(generate)  # type: ignore[no-untyped-call]
+
+
+for _operation, _instruction in ((operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul")):
+    _teach(_operation, _instruction)
+
+
+@intrinsic
+def add_product(typing: Any, sums: Any, given: Any, matrix: Any, row: Any) -> Any:
+    """Add the product of rows `given` [R, W] and `matrix` [W, W] to `sums` [R, W], for `BLOCK` rows from `row` on."""
+    width = _vector_of(sums).length
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        # With fewer and shorter registers than those of AVX-512, the sums of whole rows would not fit.
+        length = width if "+avx512f" in context.codegen().magic_tuple()[2] else LANES
+        for first in range(0, width, length):
+            _add_columns(context, builder, sums, values, first, length)
+        return context.get_dummy_value()
+
+    return types.void(sums, given, matrix, types.intp), generate
+
+
+def _add_columns(context: Any, builder: Any, kind: Any, values: Any, first: int, length: int) -> None:
+    """Write the code of `add_product` for some columns."""
+    sums, given, matrix, start = values
+    rows = [builder.add(start, ir.Constant(start.type, number)) for number in range(BLOCK)]
+    places = [_at(builder, _entry(context, builder, kind, sums, row, first), length) for row in rows]
+    held = [cgutils.alloca_once_value(builder, builder.load(place, align=4)) for place in places]
+    width = ir.Constant(start.type, _vector_of(kind).length)
+    with cgutils.for_range(builder, width) as loop:
+        line = builder.load(_at(builder, _entry(context, builder, kind, matrix, loop.index, first), length), align=4)
+        for row, own in zip(rows, held, strict=True):
+            number = builder.load(_entry(context, builder, kind, given, row, loop.index))
+            part = builder.fmul(_filled(builder, number, length), line, flags=FAST)
+            builder.store(builder.fadd(builder.load(own), part, flags=FAST), own)
+    for place, own in zip(places, held, strict=True):
+        builder.store(builder.load(own), place, align=4)
