@@ -48,6 +48,8 @@ def always(monkeypatch):
         ("plain", {"num_hidden": 32, "node_weighted": True}),
         ("qubo", {"num_hidden": 32, "weighted": True}),
         ("plain", {"num_hidden": 32, "weighted": True}),
+        ("plain", {"num_hidden": 48}),
+        ("plain", {"num_hidden": 20}),
     ],
 )
 def test_logits_are_those_of_the_network(always, kind, num_samples, graphs, settings):
@@ -75,6 +77,19 @@ def test_later_parameters_count(always):
         parameters.vector.data.mul_(0.9)
         assert not torch.allclose(engine(*given), before)
         torch.testing.assert_close(engine(*given), network(*given), rtol=1e-3, atol=1e-3)
+
+
+def test_parameters_of_a_trained_network_are_packed_once_and_memory_is_used_again(always):
+    network = network_of(num_hidden=16)
+    engine = TiledGnn(network, FlatParameters(network), is_trained=True)
+    for graphs in ("plain", "qubo"):
+        batch = SparseBatch.from_graphs(graphs_of(graphs))
+        for num_samples in (2, 2, 1):
+            x = torch.randint(2, (batch.num_rows, num_samples)).float()
+            features = torch.randn(batch.num_rows, num_samples, 5)
+            given = (batch, x, torch.ones(num_samples, dtype=torch.int64), features)
+            with torch.inference_mode():
+                torch.testing.assert_close(engine(*given), network(*given), rtol=1e-3, atol=1e-3)
 
 
 def test_small_batches_and_gradients_are_left_to_the_network():

@@ -71,8 +71,7 @@ def neighbor_rows(
         for sample in range(num_samples):
             value = zeros(messages)
             for edge in range(indptr[node], indptr[node + 1]):
-                coming = indices[min(edge + AHEAD, last_edge - 1)] * num_samples + sample
-                prefetch(messages, coming)
+                prefetch(messages, indices[min(edge + AHEAD, last_edge - 1)] * num_samples + sample)
                 weight = weights[edge] if len(weights) else ONE
                 value = value + load(messages, indices[edge] * num_samples + sample) * weight
             scale_row(value, scale[node], summed, node * num_samples + sample, sums[sample])

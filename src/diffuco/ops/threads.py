@@ -1,6 +1,5 @@
 """Compiled loops on all cores."""
 
-import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -8,9 +7,6 @@ from typing import Any
 import torch
 
 from diffuco.foundation.progress import report
-
-CHUNKS_PER_THREAD = 8
-"""Enough for threads to finish at the same time, few enough for handing out work to cost nothing."""
 
 
 def on_all_threads(function: Callable[..., None], items: Sequence[tuple[Any, ...]], *, doing: str = "") -> None:
@@ -24,15 +20,24 @@ def on_all_threads(function: Callable[..., None], items: Sequence[tuple[Any, ...
     [4, 0, 9]
     """
 
-    def work(first: int, last: int) -> None:
-        for item in items[first:last]:
-            function(*item)
+    waiting = iter(range(len(items)))
 
-    num_threads = torch.get_num_threads()
-    chunk_size = max(1, math.ceil(len(items) / (num_threads * CHUNKS_PER_THREAD)))
-    chunks = [(first, first + chunk_size) for first in range(0, len(items), chunk_size)]
-    with ThreadPoolExecutor(num_threads) as threads:
-        done = threads.map(work, *zip(*chunks, strict=True)) if chunks else ()
-        for (_, last), _ in zip(chunks, done, strict=True):
-            if doing:
-                report(doing, min(last, len(items)), len(items))
+    def work(*, reports: bool) -> None:
+        for position in waiting:
+            function(*items[position])
+            if reports:
+                report(doing, position + 1, len(items))
+
+    # This thread works too: it would take longer to wake up than some loops take.
+    num_others = min(torch.get_num_threads(), len(items)) - 1
+    with ThreadPoolExecutor(max(1, num_others)) as threads:
+        others = [threads.submit(work, reports=False) for _ in range(num_others)]
+        try:
+            work(reports=bool(doing))
+        finally:
+            for _ in waiting:  # after an error, nothing more is begun
+                pass
+        for other in others:
+            other.result()
+    if doing and items:
+        report(doing, len(items), len(items))

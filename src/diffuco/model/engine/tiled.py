@@ -5,9 +5,9 @@ It computes the same as `Gnn`, up to rounding, without gradients.
 Legend: B graphs, N rows, S samples, L layers, F hidden features, W with padding.
 """
 
-import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -26,7 +26,7 @@ Rows = NDArray[Any]
 
 MIN_ROWS = 2**14
 """Nodes times samples below which the network itself is used: compiling the loops takes longer than all its steps."""
-CHUNK_ROWS = 2**11
+CHUNK_ROWS = 2**12
 """Rows that a thread takes at a time, about."""
 
 
@@ -38,7 +38,7 @@ class TiledGnn:
         self.num_random_features = model.num_random_features
         self.is_trained = is_trained
         self._packed: _Parameters | None = None
-        self._last: tuple[weakref.ref[Batch], _Graphs] | None = None
+        self._known: WeakKeyDictionary[Batch, _Graphs] = WeakKeyDictionary()
 
     def __call__(self, batch: Batch, x: Tensor, step: Tensor, features: Tensor) -> Tensor:
         """Logits [N, S] of states [N, S] at steps [S], given random features [N, S, R]."""
@@ -52,9 +52,11 @@ class TiledGnn:
         num_rows, num_features = x.numel(), self.layout.num_hidden
         num_tiles, per_chunk = -(-num_rows // loops.TILE), CHUNK_ROWS // loops.TILE
         tiles = [(first, min(first + per_chunk, num_tiles)) for first in range(0, num_tiles, per_chunk)]
-        # Torch aligns memory to lines of the cache.
-        arrays: Floats = torch.empty(3, num_tiles * loops.TILE, packed.width).numpy()
-        arrays[:, num_rows:], arrays[0, :, num_features:] = 0, 0
+        # New memory costs as much as a layer. Torch aligns it to lines of the cache.
+        arrays: Floats = (
+            graphs.spare.pop() if graphs.spare else torch.zeros(3, num_tiles * loops.TILE, packed.width).numpy()
+        )
+        arrays[0, :, num_features:] = 0
         arrays[0, :num_rows, :num_features] = self.model.encode(batch, x, step, features).flatten(0, 1).numpy()
         h, messages, summed = _rows(arrays)
         sending = (h, packed.messages[0], packed.message_biases[:1], messages)
@@ -69,6 +71,7 @@ class TiledGnn:
             on_all_threads(loops.layer_tiles, [(*ends, num_features, *given, *told) for ends in tiles])
         out = np.empty(len(h), dtype=np.float32)
         on_all_threads(loops.head_tiles, [(*ends, num_features, h, summed, *packed.head, out) for ends in tiles])
+        graphs.spare.append(arrays)
         return torch.from_numpy(out[:num_rows]).view(x.shape)
 
     def _parameters(self) -> "_Parameters":
@@ -77,11 +80,11 @@ class TiledGnn:
         return self._packed
 
     def _graphs(self, batch: Batch, num_samples: int) -> "_Graphs":
-        # The steps of a process share one batch, so what is known of it is kept until the next batch comes.
-        last = self._last
-        if last is None or last[0]() is not batch or last[1].num_samples != num_samples:
-            last = self._last = weakref.ref(batch), _Graphs(batch, self.model, num_samples)
-        return last[1]
+        # The steps of a process share one batch, so what is known of it is kept as long as the batch itself.
+        known = self._known.get(batch)
+        if known is None or known.num_samples != num_samples:
+            known = self._known[batch] = _Graphs(batch, self.model, num_samples)
+        return known
 
     def _unpacked(self) -> "_Parameters":
         from diffuco.ops.numba_vectors import LANES
@@ -149,6 +152,8 @@ class _Graphs:
             .numpy()
         )
         """[N S] position of each row's statistics in [B S, F]."""
+        self.spare: list[Floats] = []
+        """Memory of calls that have ended."""
         num_nodes = max(1, CHUNK_ROWS // num_samples)
         self.chunks = [  # of one graph each, without padding
             (graph, first, min(first + num_nodes, start + size))
