@@ -190,7 +190,7 @@ def test_half_of_the_chains_on_a_cpu_start_from_a_sample(steps_take, monkeypatch
 
 
 def test_a_sample_on_a_cpu_takes_its_steps_as_often_as_there_is_time(steps_take):
-    for step_s, expected in ((1e-9, [12]), (0.4 * 0.5 / 24 / 3.5, [3]), (1.0, [])):
+    for step_s, expected in ((1e-9, [12]), (0.75 * 0.5 / 24 / 3.5, [3]), (1.0, [])):
         factors = steps_take(step_s)
         solution = contest_on_cpu(CUT, hubs(), NARROW, Settings(time_limit_s=0.5))
         assert factors == expected
@@ -218,8 +218,9 @@ def test_auto_takes_samples_on_a_cpu_for_large_graphs_with_hubs():
         return search.narrow
 
     assert narrow(large) == NARROW
-    others = [narrow(hubs()), narrow(even), narrow(heavy), narrow(large, "mds"), narrow(large, limit_s=None)]
-    assert [*others, narrow(large, device="cuda")] == [None] * 6
+    dense = ba_graph(automatic.LARGE_NODES, 6, np.random.default_rng(0))
+    others = [narrow(hubs()), narrow(even), narrow(heavy), narrow(dense), narrow(large, "mds"), narrow(large, limit_s=None)]
+    assert [*others, narrow(large, device="cuda")] == [None] * 7
 
 
 def test_auto_cuts_a_large_graph_with_hubs_on_a_cpu(monkeypatch):

@@ -38,7 +38,7 @@ SHARE_FOR_MODELS = 0.1
 """Of the time limit, in which one model after the other is tried."""
 SHARE_FOR_TRIAL = 0.1
 """Of the time that is left, in which both kinds of chains are tried."""
-SHARE_ON_CPU = 0.4
+SHARE_ON_CPU = 0.75
 """The same on a CPU, for its sample."""
 MOST_REPEATED = 12
 """Times that a step is taken for it, at most."""

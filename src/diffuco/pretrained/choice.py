@@ -16,8 +16,9 @@ BLIND = 2
 """The worst misfit of a network and the weights of a graph."""
 HUBS = 1.5
 """The mean of squared degrees over the square of the mean degree, from which on a graph has hubs."""
-NARROW = 32
-"""The most features of a network that is narrow: for large graphs on a CPU, where wider ones take too long."""
+NARROW, NARROW_DEGREE = 32, 10
+"""The most features of a network that is narrow: for large graphs on a CPU, where wider ones take too long. With a mean
+degree above the second, annealing is ahead in ten seconds (docs/log.md)."""
 LIKE_FACTOR = 2.0
 """Graphs are like a training set if size, density and degree, multiplied, lie less than this factor outside its
 ranges."""
@@ -116,9 +117,9 @@ def narrow_model(problem: str | Problem, graph: Graph) -> str | None:
         if is_narrow(card)
         and serves(card, problem)
         and _misfit(card, has_weights) == 0
-        and _suits_degree(card, degree, LIKE_FACTOR)
+        and _suits_degree(card, degree, 1.0)
     ]
-    if not suited or not has_hubs(graph):
+    if not suited or degree > NARROW_DEGREE or not has_hubs(graph):
         return None
     return str(max(suited, key=lambda card: card["model"]["num_steps"])["name"])
 
