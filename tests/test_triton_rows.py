@@ -159,4 +159,5 @@ def test_gpu_anneals_one_large_graph(problem):
     in_parallel = diffuco.solve(graph, problem.name, method="anneal", device=DEVICE, time_limit_s=1)
     assert in_parallel.feasible
     on_cpu = diffuco.solve(graph, problem.name, method="anneal", device="cpu", time_limit_s=1)
-    assert in_parallel.objective == pytest.approx(on_cpu.objective, rel=0.02)
+    gain = 1 if problem.sense == "max" else -1  # on a busy machine, the CPU may find far less in that time
+    assert gain * in_parallel.objective >= gain * on_cpu.objective - 0.02 * abs(on_cpu.objective)

@@ -6,9 +6,10 @@ So does what our own clique search finds, which takes graphs of any size and den
 are tried, too (`proofs`). A graph that falls apart is proven piece by piece, and only what is left is searched.
 
 On a CPU, independent sets of graphs like RB are walked to, with a bound. Other graphs are annealed from random states.
-In the same time that finds as much as refined samples of a model, or more, with two exceptions on a GPU. With
-milliseconds to spend, a model that was trained on such graphs is ahead for cuts and dominating sets. And on a large
-graph the graph itself decides (`contest`), while an exact solver runs beside on the CPU.
+In the same time that finds as much as refined samples of a model, or more, with three exceptions. On a GPU with
+milliseconds to spend, a model that was trained on such graphs is ahead for cuts and dominating sets. On a large graph a
+GPU tries both, and the graph itself decides (`contest`), while an exact solver runs beside on the CPU. And on a CPU,
+half of the chains for a cut of a large graph with hubs start from a sample of a narrow model.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,6 +36,7 @@ from diffuco.methods.proofs import (
     prover,
     try_proof,
 )
+from diffuco.methods.whole_cut import whole_cut
 from diffuco.pretrained import has_model
 from diffuco.pretrained.choice import choose_models, full_models, narrow_model
 from diffuco.problems import MaximumCut, MinimumDominatingSet, Problem, weight_unit
@@ -227,6 +229,8 @@ def contested(problem: Problem, graph: Graph, settings: Settings) -> Solution:
     """What the best search finds, or an exact solver beside it, which is waited for only if there is no time limit."""
     from diffuco.methods.contest import contest
 
+    if whole := whole_cut(problem, graph, settings.seed):
+        return whole
     limit_s = settings.time_limit_s
     proof_s = proof_limit(problem, graph, None) if limit_s is None else BESIDE_SHARE * limit_s
     has_time = limit_s is None or limit_s >= EXACT_S + graph.num_edges / EDGES_PER_S

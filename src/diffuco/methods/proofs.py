@@ -12,6 +12,7 @@ from diffuco.methods.cp_sat import CpSat
 from diffuco.methods.enumeration import MAX_NODES, Enumeration
 from diffuco.methods.exact import ExactMethod
 from diffuco.methods.highs import Highs
+from diffuco.methods.whole_cut import whole_cut
 from diffuco.problems import MaximumClique, MinimumDominatingSet, Problem
 from diffuco.solution.result import Solution
 
@@ -54,8 +55,11 @@ def prove(
     failures = 0
     for position in positions:
         graph = graphs[position]
-        if failures == PATIENCE:
-            return
+        whole = None if is_small(problem, graph) else whole_cut(problem, graph, seed)
+        if whole:
+            yield position, whole, whole.seconds["sample"]
+        if whole or failures == PATIENCE:
+            continue
         proof_s = proof_limit(problem, graph, limit_s)
         if not proof_s:
             continue

@@ -28,7 +28,7 @@ float16. `sampling_engine` knows two more."""
 FUSED_HIDDEN = (16, 32, 64, 128)
 """Widths whose tiles fit the tensor cores."""
 TILED_HIDDEN = 64
-"""Up to this width, products of a tile are too small for BLAS to start threads within ours."""
+"""The widest network for the compiled loops of a CPU, whose rows are kept in registers."""
 MAX_VARIANTS = 32
 """Variants of a layer that torch.compile may make before it gives up and runs the layer uncompiled."""
 
