@@ -196,7 +196,7 @@ def test_a_sample_on_a_cpu_takes_its_steps_as_often_as_there_is_time(steps_take)
         assert factors == expected
         if not expected:
             assert (solution.found_by, solution.feasible) == ("anneal", True)
-            assert solution.reason == f"a sample of {NARROW} would take too much of the time"
+            assert solution.reason == f"a sample of {NARROW} would take too much time or memory"
 
 
 def test_a_sample_on_a_cpu_is_of_the_model(monkeypatch):
@@ -220,7 +220,7 @@ def test_auto_takes_samples_on_a_cpu_for_large_graphs_with_hubs():
     assert narrow(large) == NARROW
     dense = ba_graph(automatic.LARGE_NODES, 6, np.random.default_rng(0))
     others = [narrow(hubs()), narrow(even), narrow(heavy), narrow(dense), narrow(large, "mds"), narrow(large, limit_s=None)]
-    assert [*others, narrow(large, device="cuda")] == [None] * 7
+    assert [*others, narrow(large, device="cuda"), narrow(large, limit_s=0.01)] == [None] * 8
 
 
 def test_auto_cuts_a_large_graph_with_hubs_on_a_cpu(monkeypatch):

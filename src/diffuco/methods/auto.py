@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from diffuco.foundation.progress import in_units
 from diffuco.graphs.by_size import in_order
+from diffuco.graphs.datasets import available_cores
 from diffuco.graphs.graph import Graph
 from diffuco.methods.base import Deadline, Method, Settings, beside
 from diffuco.methods.cp_sat import CpSat
@@ -65,6 +66,8 @@ CLOSE_EDGES = 200_000
 """The most edges for that."""
 WALK_S = 1.0
 """The least seconds with which it is tried."""
+SAMPLED_PER_S = 50_000
+"""Nodes that a core can sample for each second of a time limit, at most: of larger graphs no step is tried."""
 LEAST_S = 0.01
 """For annealing, also if the others took longer than they were given."""
 
@@ -215,8 +218,10 @@ def sample_pays(
     problem: Problem, graph: Graph, device: "torch.device", time_limit_s: float | None
 ) -> str | None:
     """The model for a CPU whose sample may be ahead of annealing: on large graphs with hubs, given a time limit."""
-    is_large = graph.num_nodes >= LARGE_NODES and device.type == "cpu" and time_limit_s is not None
-    return narrow_model(problem, graph) if is_large else None
+    if device.type != "cpu" or time_limit_s is None or graph.num_nodes < LARGE_NODES:
+        return None
+    has_time = graph.num_nodes <= SAMPLED_PER_S * available_cores() * time_limit_s
+    return narrow_model(problem, graph) if has_time else None
 
 
 def is_contested(problem: Problem, graph: Graph, settings: Settings) -> bool:

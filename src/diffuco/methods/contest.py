@@ -104,9 +104,9 @@ def contest_on_cpu(problem: Problem, graph: Graph, name: str, settings: Settings
     model = AnnealedSamples(solver_with(problem, name, settings.device), "")
     clock, step_s = timed_step(model, batch, clock)
     step_factor = int(SHARE_ON_CPU * clock.remaining_s / (step_s * model.solver.sampler.num_steps))
-    if not step_factor:
+    if not step_factor or not fits(model.solver.requirement(graph, samples=1), settings.device):
         (solution,) = FlipAnnealing().solve(problem, [graph], replace(settings, time_limit_s=clock.remaining_s))
-        return replace(solution, reason=f"a sample of {name} would take too much of the time")
+        return replace(solution, reason=f"a sample of {name} would take too much time or memory")
     seeds, generator = np.random.default_rng(settings.seed), torch.Generator().manual_seed(settings.seed)
     sample = model.sample(problem, batch, min(step_factor, MOST_REPEATED), seeds)
     half = model.num_chains(problem, batch, clock) // 2
