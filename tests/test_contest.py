@@ -219,7 +219,14 @@ def test_auto_takes_samples_on_a_cpu_for_large_graphs_with_hubs():
 
     assert narrow(large) == NARROW
     dense = ba_graph(automatic.LARGE_NODES, 6, np.random.default_rng(0))
-    others = [narrow(hubs()), narrow(even), narrow(heavy), narrow(dense), narrow(large, "mds"), narrow(large, limit_s=None)]
+    others = [
+        narrow(hubs()),
+        narrow(even),
+        narrow(heavy),
+        narrow(dense),
+        narrow(large, "mds"),
+        narrow(large, limit_s=None),
+    ]
     assert [*others, narrow(large, device="cuda"), narrow(large, limit_s=0.01)] == [None] * 8
 
 

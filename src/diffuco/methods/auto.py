@@ -214,9 +214,7 @@ def walks_pay(problem: Problem, graph: Graph, device: "torch.device", time_limit
     return is_alike and has_time and NuMvc().solves(problem) and graph.node_weights is None
 
 
-def sample_pays(
-    problem: Problem, graph: Graph, device: "torch.device", time_limit_s: float | None
-) -> str | None:
+def sample_pays(problem: Problem, graph: Graph, device: "torch.device", time_limit_s: float | None) -> str | None:
     """The model for a CPU whose sample may be ahead of annealing: on large graphs with hubs, given a time limit."""
     if device.type != "cpu" or time_limit_s is None or graph.num_nodes < LARGE_NODES:
         return None
