@@ -14,7 +14,7 @@ from diffuco.graphs.graph import Graph
 from diffuco.methods import check_method, get_method
 from diffuco.model import load_checkpoint, read_card
 from diffuco.pretrained.cards import measured, trained_on, when_to_choose
-from diffuco.pretrained.choice import choose_model, default_model, full_models
+from diffuco.pretrained.choice import choose_model, default_model, full_models, is_narrow, narrow_model
 from diffuco.problems import get_problem
 from diffuco.training.loop import train
 from experiments import model_cards, ship_model
@@ -308,6 +308,18 @@ def test_a_model_for_weights_is_chosen_for_weights_only():
     assert choose_model("max-cut", [plain, weighted]).name == "max-cut-sparse-weighted"
     assert full_models("max-cut", plain) == ["max-cut-sparse-48", "max-cut-ba-small-48"]
     assert full_models("max-cut", weighted) == ["max-cut-sparse-weighted-24"]
+
+
+def test_narrow_models_are_chosen_on_a_cpu_only():
+    hubs, none = ba_graph(3000, 4, np.random.default_rng(0)), er_graph(3000, 8 / 3000, np.random.default_rng(0))
+    cards = {card["name"]: card for card in pretrained.list_models()}
+    narrow = [name for name, card in cards.items() if is_narrow(card)]
+    assert narrow == ["max-cut-hubs", "max-cut-hubs-24"]
+    assert {when_to_choose(cards[name]) for name in narrow} == {"large graphs like those, on a CPU"}
+    assert not set(full_models("max-cut", hubs)) & set(narrow)
+    assert choose_model("max-cut", [hubs]).name not in narrow
+    chosen = [narrow_model("max-cut", graph) for graph in (hubs, none, ba_graph(3000, 6, np.random.default_rng(0)))]
+    assert chosen == ["max-cut-hubs-24", None, None]
 
 
 def test_models_of_a_large_graph_are_tried_in_order_of_promise():

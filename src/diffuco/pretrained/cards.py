@@ -8,6 +8,7 @@ import numpy as np
 from diffuco.foundation.errors import InputError
 from diffuco.foundation.wording import counted, with_error
 from diffuco.graphs.datasets import get_dataset
+from diffuco.pretrained.choice import is_narrow
 
 Card = dict[str, Any]
 """As `list_models` returns it. Training writes most of it; `experiments.ship_model` adds what is measured later:
@@ -69,6 +70,8 @@ def when_to_choose(card: Card) -> str:
     """Which graphs a model is right for: those like its training graphs."""
     if card["baseline"]:
         return "comparing: it decides in one step, as the baseline EGN does"
+    if is_narrow(card):
+        return "large graphs like those, on a CPU"
     if faster := card["faster"]:
         return f"the graphs of {faster}, where better samples are worth the time of {card['model']['num_steps']} steps"
     if "graphs" not in card:

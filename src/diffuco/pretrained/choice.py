@@ -16,7 +16,7 @@ BLIND = 2
 """The worst misfit of a network and the weights of a graph."""
 HUBS = 1.5
 """The mean of squared degrees over the square of the mean degree, from which on a graph has hubs."""
-NARROW, NARROW_DEGREE = 32, 10
+NARROW, NARROW_DEGREE = 16, 10
 """The most features of a network that is narrow: for large graphs on a CPU, where wider ones take too long. With a mean
 degree above the second, annealing is ahead in ten seconds (docs/log.md)."""
 LIKE_FACTOR = 2.0
