@@ -287,17 +287,17 @@ DATASETS: dict[str, Dataset] = {
         ),
         _sparse("sparse", "sparse graphs of ten families, 100 to 1,000 nodes", sparse_graph),
         _sparse(
+            "sparse-weighted",
+            "the same with edge weights, +1 and -1 or normally distributed",
+            weighted_sparse_graph,
+            kind=(0, 1),
+        ),
+        _sparse(
             "hubs",
             "graphs with hubs, by preferential attachment and with a power law, 100 to 1,000 nodes",
             sparse_graph,
             first="preferential",
             last="power-law",
-        ),
-        _sparse(
-            "sparse-weighted",
-            "the same with edge weights, +1 and -1 or normally distributed",
-            weighted_sparse_graph,
-            kind=(0, 1),
         ),
         Dataset(
             "qubo-tiny",

@@ -47,7 +47,8 @@ def shows_conflict(graph: Graph) -> bool:
         counts = graph.degrees[newest]
         skipped = np.repeat(indptr[newest] - np.cumsum(counts) + counts, counts)
         edges = skipped + np.arange(counts.sum())
-        edges, own = edges[weights[edges] != 0], np.repeat(side[newest], counts)[weights[edges] != 0]
+        asks = weights[edges] != 0
+        edges, own = edges[asks], np.repeat(side[newest], counts)[asks]
         near, wanted = indices[edges], own ^ (weights[edges] > 0)
         if (side[near] == 1 - wanted).any():
             return True

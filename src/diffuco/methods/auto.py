@@ -187,7 +187,8 @@ def plan(
         reason = f"{where} annealing finds as much as the samples of a model in the same time, or more"
         return [
             Search(
-                *(None, reason),
+                None,
+                reason,
                 walks=walks_pay(problem, graph, device, time_limit_s),
                 narrow=sample_pays(problem, graph, device, time_limit_s),
             )

@@ -115,7 +115,7 @@ def contest_on_cpu(problem: Problem, graph: Graph, name: str, settings: Settings
     if int(problem.energy(batch, states)[0].argmin()) >= half:
         winner, loser = loser, winner
     told = {"found_by": winner, "reason": f"ahead of {loser} on this graph", "seed": settings.seed}
-    (solution,) = decoded(problem, [graph], batch, torch.cat([states, sample], dim=1), clock, **told)
+    (solution,) = decoded(problem, [graph], batch, states, clock, **told)
     settings.tell(1)
     return solution
 

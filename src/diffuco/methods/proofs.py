@@ -51,7 +51,10 @@ PATIENCE = 2
 def prove(
     problem: Problem, graphs: Sequence[Graph], positions: Sequence[int], seed: int, limit_s: float | None
 ) -> Iterator[tuple[int, Solution | None, float]]:
-    """Positions of graphs, what exact solvers find and after how many seconds, until several were not proven."""
+    """Positions of graphs, what exact solvers find and after how many seconds, until several were not proven.
+
+    Cuts that leave out no edge need no solver, so they are looked for in all graphs that are not small.
+    """
     failures = 0
     for position in positions:
         graph = graphs[position]
