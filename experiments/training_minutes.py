@@ -1,14 +1,16 @@
-"""How soon a good model is trained: a short run with few diffusion steps, then four or eight times as many, cold.
+"""How soon a good model is trained: a short run with few diffusion steps, then many more steps at once, cold.
 
     python -m experiments.training_minutes RUNS mis mds max-cut --json FILE.json
 
 The runs take the device one after the other; give it to nothing else. Afterwards the model is measured on the test
-graphs as `diffuco evaluate` does it. EARLIER is how the rows were trained before: a chain of runs, each with twice the
-steps of the one before. What it takes now follows from its optimiser steps and the time of one in the runs of today.
+graphs as `diffuco evaluate` does it. EARLIER is how the rows were trained before: a chain of runs, most with twice the
+steps of the one before. What it takes now follows from its optimiser steps and the time of one in the runs of today,
+without compiling and validating, which count for the runs of today.
 """
 
 import argparse
 import json
+import statistics
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -22,19 +24,45 @@ from diffuco.training.config import TrainConfig
 from diffuco.training.loop import train
 from diffuco.training.recipes import get_recipe
 
-ROWS = {
-    "mis": (("mis-rb-small", 70, 8, 0.1), ("mis-rb-small-32", 26, 32, 0.003)),
-    "mds": (("mds-ba-small", 45, 6, 0.1), ("mds-ba-small-48", 22, 48, 0.003)),
-    "max-cut": (("max-cut-ba-small", 60, 6, 0.1), ("max-cut-ba-small-48", 34, 24, 0.005)),
+Stage = tuple[str, dict[str, Any]]
+FIRST: dict[str, Any] = {"optimizer": "muon", "learning_rate": 0.002}
+THEN: dict[str, Any] = {"optimizer": "muon", "learning_rate": 0.0005}
+ROWS: dict[str, tuple[Stage, ...]] = {
+    "mis": (
+        ("mis-rb-small", {"anneal_epochs": 70}),
+        ("mis-rb-small-32", {"anneal_epochs": 26, "start_temperature": 0.003}),
+    ),
+    "mds": (
+        ("mds-ba-small", {"anneal_epochs": 45}),
+        ("mds-ba-small-48", {"anneal_epochs": 22}),
+    ),
+    "max-cut": (
+        ("max-cut-ba-small", {"anneal_epochs": 50, **FIRST}),
+        ("max-cut-ba-small-24", {"anneal_epochs": 26, "start_temperature": 0.005, **THEN}),
+    ),
+    "max-clique": (
+        ("max-clique-rb-small", {"anneal_epochs": 46, **FIRST}),
+        ("max-clique-rb-small-32", {"anneal_epochs": 21, **THEN}),
+    ),
+    "mis-large": (
+        ("mis-rb-small", {"anneal_epochs": 30, **FIRST}),
+        ("mis-rb-large", {"anneal_epochs": 36, **FIRST}),
+        ("mis-rb-large-64", {"anneal_epochs": 11, "num_steps": 32, "start_temperature": 0.003, **THEN}),
+    ),
 }
-"""Recipe, epochs, diffusion steps and start temperature of the two runs; the second has half the learning rate."""
-EARLIER = {
-    "mis": ({8: 26_600, 16: 9_310}, 0.0309),
-    "mds": ({6: 15_960, 12: 7_980, 24: 6_650}, 0.0062),
-    "max-cut": ({6: 15_960, 12: 7_980, 24: 6_650}, 0.0017),
+"""Recipes of the runs of each row, and what changes in them; each starts from the model of the one before."""
+EARLIER: dict[str, tuple[tuple[tuple[str, int, int], ...], float]] = {
+    "mis": ((("rb-small", 8, 26_600), ("rb-small", 16, 9_310)), 0.0309),
+    "mds": ((("ba-small", 6, 15_960), ("ba-small", 12, 7_980), ("ba-small", 24, 6_650)), 0.0062),
+    "max-cut": ((("ba-small", 6, 15_960), ("ba-small", 12, 7_980), ("ba-small", 24, 6_650)), 0.0017),
+    "max-clique": ((("rb-small", 16, 13_300), ("rb-small", 32, 7_980)), 0.0242),
+    "mis-large": (
+        (("rb-small", 8, 26_600), ("rb-large", 8, 7_992), ("rb-large", 16, 5_328), ("rb-large", 32, 4_440)),
+        0.0583,
+    ),
 }
-"""Optimiser steps by diffusion steps of the chains before, and the gap that they ended at, for dominating sets the mean
-of three seeds."""
+"""Dataset, diffusion steps and optimiser steps of the chains before, and the gap that they ended at, for dominating
+sets the mean of three seeds."""
 
 
 def main() -> None:
@@ -54,21 +82,16 @@ def main() -> None:
 def measure(row: str, folder: Path) -> dict[str, Any]:
     """Train one row and compare it with the chain of runs before."""
     runs, seconds_before, start, name = [], 0.0, "", ""
-    for recipe, epochs, num_steps, temperature in ROWS[row]:
-        config = replace(
-            get_recipe(recipe),
-            anneal_epochs=epochs,
-            num_steps=num_steps,
-            start_temperature=temperature,
-            start_from=start,
-        )
+    for recipe, changes in ROWS[row]:
+        config = replace(get_recipe(recipe), **changes, start_from=start)
         told = asdict(config) | {"start_from": name}  # not where it lies
-        name = f"{row}-{num_steps}"
-        seconds = train(config, folder / name, progress=False)["seconds"] - seconds_before
-        runs.append({"config": told, "seconds": seconds, "optimiser_steps": config.total_steps})
-        seconds_before, start = seconds_before + seconds, str(folder / name / "best.safetensors")
-    steps_before, gap_before = EARLIER[row]
-    minutes_before = sum(steps * seconds_per_step(num, runs) for num, steps in steps_before.items()) / 60
+        name = f"{config.problem}-{config.dataset}-{config.num_steps}"
+        seconds = train(config, folder / row / name, progress=False)["seconds"] - seconds_before
+        pace = milliseconds_per_step(folder / row / name / "log.jsonl")
+        runs.append({"config": told, "seconds": seconds, "optimiser_steps": config.total_steps, "milliseconds": pace})
+        seconds_before, start = seconds_before + seconds, str(folder / row / name / "best.safetensors")
+    chain, gap_before = EARLIER[row]
+    minutes_before = sum(steps * milliseconds_of(*shape, runs) for *shape, steps in chain) / 60_000
     result: dict[str, Any] = {
         "minutes": seconds_before / 60,
         "minutes_before_estimated": minutes_before,
@@ -84,15 +107,24 @@ def measure(row: str, folder: Path) -> dict[str, Any]:
     return result
 
 
-def seconds_per_step(num_steps: int, runs: list[dict[str, Any]]) -> float:
-    """Of an optimiser step with so many diffusion steps: linear between those of the two runs.
+def milliseconds_per_step(log: Path) -> float:
+    """Of a run, without what it compiled and validated."""
+    rows = map(json.loads, log.read_text().splitlines())
+    return statistics.median(row["milliseconds_per_step"] for row in rows if row["kind"] == "train")
 
-    >>> short = {"config": {"num_steps": 6}, "seconds": 60.0, "optimiser_steps": 10}
-    >>> seconds_per_step(12, [short, {"config": {"num_steps": 24}, "seconds": 240.0, "optimiser_steps": 10}])
-    12.0
+
+def milliseconds_of(dataset: str, num_steps: int, runs: list[dict[str, Any]]) -> float:
+    """Of an optimiser step with so many diffusion steps: linear in these, from the runs on that dataset.
+
+    >>> short = {"config": {"dataset": "rb-small", "num_steps": 6}, "milliseconds": 6.0}
+    >>> long = {"config": {"dataset": "rb-small", "num_steps": 24}, "milliseconds": 24.0}
+    >>> milliseconds_of("rb-small", 12, [short, long]), milliseconds_of("rb-small", 8, [short])
+    (12.0, 8.0)
     """
-    (few, short), (many, long) = ((run["config"]["num_steps"], run["seconds"] / run["optimiser_steps"]) for run in runs)
-    return float(short + (long - short) * (num_steps - few) / (many - few))
+    own = [run for run in runs if run["config"]["dataset"] == dataset]
+    (few, short), (many, long) = ((run["config"]["num_steps"], run["milliseconds"]) for run in (own[0], own[-1]))
+    slope = (long - short) / (many - few) if many > few else short / few
+    return float(short + slope * (num_steps - few))
 
 
 def measured_on_test_graphs(config: TrainConfig, model: str) -> dict[str, Any]:
