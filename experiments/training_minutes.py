@@ -38,7 +38,7 @@ ROWS: dict[str, tuple[Stage, ...]] = {
     ),
     "max-cut": (
         ("max-cut-ba-small", {"anneal_epochs": 50, **FIRST}),
-        ("max-cut-ba-small-24", {"anneal_epochs": 26, "start_temperature": 0.005, **THEN}),
+        ("max-cut-ba-small-24", {"anneal_epochs": 34, "start_temperature": 0.005, **THEN}),
     ),
     "max-clique": (
         ("max-clique-rb-small", {"anneal_epochs": 46, **FIRST}),
