@@ -87,14 +87,18 @@ class Gnn(Network):
         return logits.float() if logits.dtype == torch.bfloat16 else logits
 
     def encode(self, batch: Batch, x: Tensor, step: Tensor, features: Tensor) -> Tensor:
-        """What the first layer gets: the state, random features and weights of each node, and the step. [N, S, F]."""
-        inputs = [2 * x[..., None] - 1, features]
+        """What the first layer gets: what each node sees, and the step. [N, S, F]."""
+        one_hot = F.one_hot(step - 1, self.config.num_steps).to(x.dtype)
+        encoded: Tensor = self.encode_node(self.inputs(batch, x, features)) + self.encode_step(one_hot)
+        return encoded
+
+    def inputs(self, batch: Batch, x: Tensor, features: Tensor) -> Tensor:
+        """What each node sees: its state, random features and its weight. [N, S, I]."""
+        seen = [2 * x[..., None] - 1, features]
         weights = node_inputs(batch, self.config)
         if weights is not None:
-            inputs.append(weights[:, None, None].expand(*x.shape, 1))
-        one_hot = F.one_hot(step - 1, self.config.num_steps).to(x.dtype)
-        encoded: Tensor = self.encode_node(torch.cat(inputs, dim=-1)) + self.encode_step(one_hot)
-        return encoded
+            seen.append(weights[:, None, None].expand(*x.shape, 1))
+        return torch.cat(seen, dim=-1)
 
 
 class MessageLayer(nn.Module):

@@ -8,7 +8,8 @@ The length of rows is part of their type (`ops.numba_vectors`), so each length h
 those of the network are zeros in all matrices and biases, so they change nothing.
 
 Legend: N nodes, S samples, W features with padding, R rows: row i S + s is sample s of node i, and tile t holds the
-rows from t TILE on. Of arrays of rows, the last size is W.
+rows from t TILE on. Of arrays of rows, the last size is W. Messages have numbers of 16 bits, because their sums wait
+for the memory. `spare` [2, TILE, W] is for what comes between.
 """
 
 from typing import Any
@@ -95,11 +96,36 @@ def standard(row: Any, num_features: int) -> Any:
     return (row - mean) * (ONE / np.sqrt(variance + EPSILON))
 
 
+@_inline
+def send(own: Rows, matrix: Rows, biases: Rows, messages: Rows, start: int, spare: Rows) -> None:
+    """Write the messages of a tile."""
+    product(spare, biases, 0, own, matrix)
+    for row in range(TILE):
+        store(load(spare, row), messages, start + row)
+
+
 @_fast
-def send_tiles(first: int, last: int, h: Rows, matrix: Rows, biases: Rows, messages: Rows) -> None:
-    """The messages [R, W] of the first layer."""
+def encode_tiles(
+    first: int,
+    last: int,
+    inputs: Floats,
+    steps: Rows,
+    columns: Rows,
+    h: Rows,
+    matrix: Rows,
+    bias: Rows,
+    messages: Rows,
+    spare: Rows,
+) -> None:
+    """The encoder: `inputs` [R, I] times `columns` [I, W] plus `steps` [S, W]; then the messages of the first layer."""
+    num_samples = len(steps)
     for start in range(first * TILE, last * TILE, TILE):
-        product(messages[start : start + TILE], biases, 0, h[start : start + TILE], matrix)
+        for row in range(start, min(start + TILE, len(inputs))):
+            value = load(steps, row % num_samples)
+            for number in range(len(columns)):
+                value = value + load(columns, number) * inputs[row, number]
+            store(value, h, row)
+        send(h[start : start + TILE], matrix, bias, messages, start, spare[0])
 
 
 @_fast
@@ -117,18 +143,19 @@ def layer_tiles(
     following: Rows,
     bias: Rows,
     messages: Rows,
+    spare: Rows,
 ) -> None:
     """One layer for tiles of h [R, W], in place; messages [R, W] of the next if `following` [0 or 1, W, W] has one.
 
     The sum over neighbours of a row in group g is standardised by `offset[g]` and `factor[g]`. `matrices` [4, W, W] are
-    skip, first, first of the sum, second; `biases` [3, W] those of skip, first and second. The sums and the messages
-    that were summed are needed no longer, so their rows hold what comes between.
+    skip, first, first of the sum, second; `biases` [3, W] those of skip, first and second.
     """
+    near, hidden = spare
     for start in range(first * TILE, last * TILE, TILE):
-        own, near, hidden = h[start : start + TILE], summed[start : start + TILE], messages[start : start + TILE]
+        own = h[start : start + TILE]
         for row in range(TILE):
             own_group = group[start + row]
-            store((load(near, row) - load(offset, own_group)) * load(factor, own_group), near, row)
+            store((load(summed, start + row) - load(offset, own_group)) * load(factor, own_group), near, row)
         product(hidden, biases, 1, near, matrices[2])
         for row in range(0, TILE, BLOCK):
             add_product(hidden, own, matrices[1], row)
@@ -142,7 +169,7 @@ def layer_tiles(
         for row in range(TILE):
             store(standard(load(near, row), num_features), own, row)
         if len(following):
-            product(hidden, bias, 0, own, following[0])
+            send(own, following[0], bias, messages, start, hidden)
 
 
 @_fast
@@ -151,18 +178,19 @@ def head_tiles(
     last: int,
     num_features: int,
     h: Rows,
-    between: Rows,
     matrices: Rows,
     vectors: Rows,
     bias: float,
     out: Floats,
+    spare: Rows,
 ) -> None:
     """The head: two hidden layers [2, W, W]; `vectors` [3, W] are their biases and the last column. Logits [R]."""
+    hidden, following = spare
     for start in range(first * TILE, last * TILE, TILE):
-        own, hidden = h[start : start + TILE], between[start : start + TILE]
-        product(hidden, vectors, 0, own, matrices[0])
+        product(hidden, vectors, 0, h[start : start + TILE], matrices[0])
         for row in range(TILE):
             store(standard(positive(load(hidden, row)), num_features), hidden, row)
-        product(own, vectors, 1, hidden, matrices[1])
+        product(following, vectors, 1, hidden, matrices[1])
         for row in range(TILE):
-            out[start + row] = total(standard(positive(load(own, row)), num_features) * load(vectors, 2)) + bias
+            value = standard(positive(load(following, row)), num_features)
+            out[start + row] = total(value * load(vectors, 2)) + bias

@@ -2,7 +2,8 @@
 
 The compiler makes such code of loops over the features of a row by itself, but only where they are long; those of
 narrow networks are short. Here the length is part of the type. An array of rows has records of one field as entries
-(`row_type`), which a compiled loop loads as vectors, adds, multiplies and stores.
+(`row_type`), which a compiled loop loads as vectors, adds, multiplies and stores. Stored numbers have 16 or 32 bits,
+those of vectors 32.
 """
 
 import operator
@@ -22,6 +23,8 @@ BLOCK = 6
 FAST = ("fast",)
 """Sums may be taken in any order."""
 
+ALIGNED = 2
+"""Rows begin at multiples of so many bytes; processors load others as fast, unless they cross lines of the cache."""
 LINE = 64
 """Bytes of a line of the cache."""
 READ, KEEP, DATA = 0, 3, 1
@@ -29,11 +32,12 @@ READ, KEEP, DATA = 0, 3, 1
 
 cgutils: Any = untyped_cgutils
 _FLOAT, _INT = ir.FloatType(), ir.IntType(32)
+_STORED: dict[int, Any] = {16: ir.HalfType(), 32: _FLOAT}
 
 
-def row_type(length: int) -> np.dtype[Any]:
-    """The type of the entries of an array of rows."""
-    return np.dtype([("row", np.float32, (length,))])
+def row_type(length: int, number: type[Any] = np.float32) -> np.dtype[Any]:
+    """The type of the entries of an array of rows. Numba does not know floats of 16 bits, so they come as `int16`."""
+    return np.dtype([("row", number, (length,))])
 
 
 def intrinsic(generate: Callable[..., Any]) -> Any:
@@ -55,19 +59,23 @@ class _Model(extending.models.PrimitiveModel):
         super().__init__(manager, kind, ir.VectorType(_FLOAT, kind.length))  # type: ignore[no-untyped-call]
 
 
+def _number_of(rows: Any) -> Any:
+    return rows.dtype.typeof("row").dtype
+
+
 def _vector_of(rows: Any) -> Vector:
-    return Vector(rows.dtype.size // 4)
+    return Vector(8 * rows.dtype.size // _number_of(rows).bitwidth)
 
 
 def _entry(context: Any, builder: Any, kind: Any, rows: Any, row: Any, column: Any = 0) -> Any:
     """The address of an entry of a row."""
     given = context.make_array(kind)(context, builder, rows)
-    place = builder.bitcast(builder.gep(given.data, [row]), ir.PointerType(_FLOAT))
+    place = builder.bitcast(builder.gep(given.data, [row]), ir.PointerType(_STORED[_number_of(kind).bitwidth]))
     return builder.gep(place, [column if isinstance(column, ir.Value) else ir.Constant(row.type, column)])
 
 
 def _at(builder: Any, place: Any, length: int) -> Any:
-    return builder.bitcast(place, ir.PointerType(ir.VectorType(_FLOAT, length)))
+    return builder.bitcast(place, ir.PointerType(ir.VectorType(place.type.pointee, length)))
 
 
 def _filled(builder: Any, number: Any, length: int) -> Any:
@@ -83,7 +91,9 @@ def load(typing: Any, rows: Any, row: Any) -> Any:
     kind = _vector_of(rows)
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return builder.load(_at(builder, _entry(context, builder, rows, *values), kind.length), align=4)
+        place = _at(builder, _entry(context, builder, rows, *values), kind.length)
+        stored = builder.load(place, align=ALIGNED)
+        return builder.fpext(stored, context.get_value_type(kind))
 
     return kind(rows, types.intp), generate
 
@@ -93,8 +103,8 @@ def store(typing: Any, vector: Any, rows: Any, row: Any) -> Any:
     """Write a vector to a row."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        place = _entry(context, builder, rows, *values[1:])
-        builder.store(values[0], _at(builder, place, vector.length), align=4)
+        place = _at(builder, _entry(context, builder, rows, *values[1:]), vector.length)
+        builder.store(builder.fptrunc(values[0], place.type.pointee), place, align=ALIGNED)
         return context.get_dummy_value()
 
     return types.void(vector, rows, types.intp), generate
@@ -106,7 +116,7 @@ def prefetch(typing: Any, rows: Any, row: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         flags = [ir.Constant(_INT, flag) for flag in (READ, KEEP, DATA)]
-        for column in range(0, _vector_of(rows).length, LINE // 4):
+        for column in range(0, _vector_of(rows).length, 8 * LINE // _number_of(rows).bitwidth):
             place = builder.bitcast(
                 _entry(context, builder, rows, values[0], values[1], column), ir.PointerType(ir.IntType(8))
             )
@@ -190,13 +200,15 @@ def _add_columns(context: Any, builder: Any, kind: Any, values: Any, first: int,
     sums, given, matrix, start = values
     rows = [builder.add(start, ir.Constant(start.type, number)) for number in range(BLOCK)]
     places = [_at(builder, _entry(context, builder, kind, sums, row, first), length) for row in rows]
-    held = [cgutils.alloca_once_value(builder, builder.load(place, align=4)) for place in places]
+    held = [cgutils.alloca_once_value(builder, builder.load(place, align=ALIGNED)) for place in places]
     width = ir.Constant(start.type, _vector_of(kind).length)
     with cgutils.for_range(builder, width) as loop:
-        line = builder.load(_at(builder, _entry(context, builder, kind, matrix, loop.index, first), length), align=4)
+        line = builder.load(
+            _at(builder, _entry(context, builder, kind, matrix, loop.index, first), length), align=ALIGNED
+        )
         for row, own in zip(rows, held, strict=True):
             number = builder.load(_entry(context, builder, kind, given, row, loop.index))
             part = builder.fmul(_filled(builder, number, length), line, flags=FAST)
             builder.store(builder.fadd(builder.load(own), part, flags=FAST), own)
     for place, own in zip(places, held, strict=True):
-        builder.store(builder.load(own), place, align=4)
+        builder.store(builder.load(own), place, align=ALIGNED)

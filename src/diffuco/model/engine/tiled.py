@@ -2,7 +2,7 @@
 
 It computes the same as `Gnn`, up to rounding, without gradients.
 
-Legend: B graphs, N rows, S samples, L layers, F hidden features, W with padding.
+Legend: B graphs, N rows, S samples, I inputs, T steps, L layers, F hidden features, W with padding.
 """
 
 from collections.abc import Callable
@@ -50,28 +50,27 @@ class TiledGnn:
 
         packed, graphs = self._parameters(), self._graphs(batch, x.shape[1])
         num_rows, num_features = x.numel(), self.layout.num_hidden
-        num_tiles, per_chunk = -(-num_rows // loops.TILE), CHUNK_ROWS // loops.TILE
+        num_tiles, per_chunk = len(graphs.group) // loops.TILE, CHUNK_ROWS // loops.TILE
         tiles = [(first, min(first + per_chunk, num_tiles)) for first in range(0, num_tiles, per_chunk)]
-        # New memory costs as much as a layer. Torch aligns it to lines of the cache.
-        arrays: Floats = (
-            graphs.spare.pop() if graphs.spare else torch.zeros(3, num_tiles * loops.TILE, packed.width).numpy()
-        )
-        arrays[0, :, num_features:] = 0
-        arrays[0, :num_rows, :num_features] = self.model.encode(batch, x, step, features).flatten(0, 1).numpy()
-        h, messages, summed = _rows(arrays)
-        sending = (h, packed.messages[0], packed.message_biases[:1], messages)
-        on_all_threads(loops.send_tiles, [(*ends, *sending) for ends in tiles])
-        group = np.zeros(len(h), dtype=np.int64)
-        group[:num_rows] = graphs.group
+
+        def on_tiles(loop: Callable[..., None], *given: Any) -> None:
+            spare = _rows(np.empty((len(tiles), 2, loops.TILE, packed.width), dtype=np.float32))
+            on_all_threads(loop, [(*ends, *given, own) for ends, own in zip(tiles, spare, strict=True)])
+
+        h, summed, messages = memory = graphs.memory.pop() if graphs.memory else _memory(len(graphs.group), packed)
+        inputs = self.model.inputs(batch, x, features).flatten(0, 1).numpy()
+        steps = _rows(packed.steps["row"][step.numpy() - 1])
+        sending = (packed.messages[0], packed.message_biases[:1], messages)
+        on_tiles(loops.encode_tiles, inputs, steps, packed.columns, h, *sending)
         for layer in range(self.layout.num_layers):
             offset, factor = graphs.sum_neighbors(batch, messages, summed, packed.shares[layer])
-            given = (h, summed, group, offset, factor, packed.matrices[layer], packed.biases[layer])
+            given = (h, summed, graphs.group, offset, factor, packed.matrices[layer], packed.biases[layer])
             following = slice(layer + 1, layer + 2)
             told = (packed.messages[following], packed.message_biases[following], messages)
-            on_all_threads(loops.layer_tiles, [(*ends, num_features, *given, *told) for ends in tiles])
+            on_tiles(loops.layer_tiles, num_features, *given, *told)
         out = np.empty(len(h), dtype=np.float32)
-        on_all_threads(loops.head_tiles, [(*ends, num_features, h, summed, *packed.head, out) for ends in tiles])
-        graphs.spare.append(arrays)
+        on_tiles(loops.head_tiles, num_features, h, *packed.head, out)
+        graphs.memory.append(memory)
         return torch.from_numpy(out[:num_rows]).view(x.shape)
 
     def _parameters(self) -> "_Parameters":
@@ -92,6 +91,8 @@ class TiledGnn:
         layout, size = self.layout, self.layout.num_hidden
         padding = (0, -size % LANES)
         flat: Floats = layout.pack(self.parameters.vector).numpy()
+        encoder = np.pad(flat[: layout.first_layer].reshape(-1, size), ((0, 0), padding))
+        columns, bias, steps = np.split(encoder, [self.model.config.num_inputs, self.model.config.num_inputs + 1])
         layers = flat[layout.first_layer : layout.head].reshape(layout.num_layers, layout.layer_size)
         square = LAYER_MATRICES * size**2
         matrices = layers[:, :square].reshape(-1, LAYER_MATRICES, size, size)
@@ -101,6 +102,8 @@ class TiledGnn:
         head_matrices = np.pad(head[: 2 * size**2].reshape(2, size, size), ((0, 0), padding, padding))
         head_vectors = np.pad(head[2 * size**2 : -1].reshape(3, size), ((0, 0), padding))
         return _Parameters(
+            columns=_rows(columns),
+            steps=_rows(bias + steps),
             messages=_rows(matrices[:, 0]),
             message_biases=_rows(biases[:, 0]),
             matrices=_rows(matrices[:, 1:]),
@@ -110,16 +113,41 @@ class TiledGnn:
         )
 
 
-def _rows(array: Floats) -> Rows:
+def _rows(array: NDArray[Any]) -> Rows:
     """An array [..., W] as rows [...], without copying where that is possible."""
     from diffuco.ops.numba_vectors import row_type
 
-    return np.ascontiguousarray(array).view(row_type(array.shape[-1]))[..., 0]
+    return np.ascontiguousarray(array).view(row_type(array.shape[-1], array.dtype.type))[..., 0]
+
+
+def _memory(num_rows: int, packed: "_Parameters") -> tuple[Rows, Rows, Rows]:
+    """For the features, the sums and the messages of all rows."""
+    kinds = (np.float32, np.float32, np.int16)
+    h, summed, messages = (_rows(_in_lines(num_rows, packed.width, kind)) for kind in kinds)
+    return h, summed, messages
+
+
+def _in_lines(num_rows: int, width: int, kind: type[Any]) -> NDArray[Any]:
+    """Zeros that begin with a line of the cache; of numpy, which asks for large pages, as torch does not.
+
+    With small pages, sums over neighbours wait for the table of pages half of the time.
+    """
+    from diffuco.ops.numba_vectors import LINE
+
+    size = num_rows * width * np.dtype(kind).itemsize
+    memory = np.zeros(size + LINE, dtype=np.uint8)
+    start = -memory.ctypes.data % LINE
+    lines: NDArray[Any] = memory[start : start + size].view(kind).reshape(num_rows, width)
+    return lines
 
 
 class _Parameters(NamedTuple):
     """The packed parameters in the shapes that the loops take."""
 
+    columns: Rows
+    """[I] rows, by which the inputs are multiplied."""
+    steps: Rows
+    """[T] rows: what is added in each step, with the bias of the encoder."""
     messages: Rows
     """[L, W] rows, as [in, out]."""
     message_biases: Rows
@@ -142,18 +170,17 @@ class _Graphs:
     """Sums over neighbours in the graphs of a batch, and the statistics that GraphNorm takes of them."""
 
     def __init__(self, batch: Batch, model: Gnn, num_samples: int) -> None:
+        from diffuco.ops.numba_gnn import TILE
+
         self.num_samples, self.weighted = num_samples, model.config.weighted
         scale = weight_scale(batch) if self.weighted else 1.0
         self.row_scale = (1 / (batch.degrees.clamp(min=1).sqrt() * scale)).numpy()
         self.counts = batch.sizes.clamp(min=1).numpy()[:, None, None]
-        self.group = (
-            (batch.spread(torch.arange(batch.num_graphs)[:, None]) * num_samples + torch.arange(num_samples))
-            .flatten()
-            .numpy()
-        )
-        """[N S] position of each row's statistics in [B S, F]."""
-        self.spare: list[Floats] = []
-        """Memory of calls that have ended."""
+        groups = batch.spread(torch.arange(batch.num_graphs)[:, None]) * num_samples + torch.arange(num_samples)
+        self.group = np.pad(groups.flatten().numpy(), (0, -groups.numel() % TILE))
+        """Position of each row's statistics in [B S, F], for whole tiles of rows."""
+        self.memory: list[tuple[Rows, Rows, Rows]] = []
+        """Of calls that have ended: new memory costs as much as a layer."""
         num_nodes = max(1, CHUNK_ROWS // num_samples)
         self.chunks = [  # of one graph each, without padding
             (graph, first, min(first + num_nodes, start + size))
@@ -173,7 +200,7 @@ class _Graphs:
             near = (batch.indptr.numpy(), batch.indices.numpy(), weights, messages)
         else:
             num_rows = batch.num_rows * self.num_samples
-            columns = torch.from_numpy(messages["row"][:num_rows]).view(batch.num_rows, -1)
+            columns = torch.from_numpy(messages["row"][:num_rows]).view(torch.float16).float().view(batch.num_rows, -1)
             columns = batch.neighbor_sum(columns, weighted=self.weighted).view(num_rows, -1)
             summed["row"][:num_rows], near = columns.numpy(), ()
         sum_rows: Callable[..., None] = loops.neighbor_rows if near else loops.scale_rows
