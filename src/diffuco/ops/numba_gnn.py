@@ -97,35 +97,22 @@ def standard(row: Any, num_features: int) -> Any:
 
 
 @_inline
-def send(own: Rows, matrix: Rows, biases: Rows, messages: Rows, start: int, spare: Rows) -> None:
-    """Write the messages of a tile."""
-    product(spare, biases, 0, own, matrix)
-    for row in range(TILE):
-        store(load(spare, row), messages, start + row)
+def encoded(inputs: Floats, row: int, columns: Rows, steps: Rows) -> Any:
+    """A row of the inputs times columns, plus the line of its step."""
+    value = load(steps, row % len(steps))
+    for number in range(len(columns)):
+        value = value + load(columns, number) * inputs[row, number]
+    return value
 
 
 @_fast
-def encode_tiles(
-    first: int,
-    last: int,
-    inputs: Floats,
-    steps: Rows,
-    columns: Rows,
-    h: Rows,
-    matrix: Rows,
-    bias: Rows,
-    messages: Rows,
-    spare: Rows,
+def encode_rows(
+    first: int, last: int, inputs: Floats, columns: Rows, steps: Rows, h: Rows, messages: Rows, spare: Rows
 ) -> None:
-    """The encoder: `inputs` [R, I] times `columns` [I, W] plus `steps` [S, W]; then the messages of the first layer."""
-    num_samples = len(steps)
-    for start in range(first * TILE, last * TILE, TILE):
-        for row in range(start, min(start + TILE, len(inputs))):
-            value = load(steps, row % num_samples)
-            for number in range(len(columns)):
-                value = value + load(columns, number) * inputs[row, number]
-            store(value, h, row)
-        send(h[start : start + TILE], matrix, bias, messages, start, spare[0])
+    """Of `inputs` [R, I], the features and the messages of the first layer; `columns` [2, I], `steps` [2, S]."""
+    for row in range(first * TILE, min(last * TILE, len(inputs))):
+        store(encoded(inputs, row, columns[0], steps[0]), h, row)
+        store(encoded(inputs, row, columns[1], steps[1]), messages, row)
 
 
 @_fast
@@ -169,7 +156,9 @@ def layer_tiles(
         for row in range(TILE):
             store(standard(load(near, row), num_features), own, row)
         if len(following):
-            send(own, following[0], bias, messages, start, hidden)
+            product(hidden, bias, 0, own, following[0])
+            for row in range(TILE):
+                store(load(hidden, row), messages, start + row)
 
 
 @_fast

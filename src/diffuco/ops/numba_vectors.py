@@ -14,6 +14,7 @@ import numpy as np
 from llvmlite import ir
 from numba import extending, types
 from numba.core import cgutils as untyped_cgutils
+from numba.core import errors
 from numba.core.typing.templates import AbstractTemplate, infer_global
 
 LANES = 16
@@ -69,6 +70,8 @@ def _vector_of(rows: Any) -> Vector:
 
 def _entry(context: Any, builder: Any, kind: Any, rows: Any, row: Any, column: Any = 0) -> Any:
     """The address of an entry of a row."""
+    if kind.layout != "C":
+        raise errors.TypingError(f"{kind} has gaps between its rows")
     given = context.make_array(kind)(context, builder, rows)
     place = builder.bitcast(builder.gep(given.data, [row]), ir.PointerType(_STORED[_number_of(kind).bitwidth]))
     return builder.gep(place, [column if isinstance(column, ir.Value) else ir.Constant(row.type, column)])

@@ -26,7 +26,7 @@ Rows = NDArray[Any]
 
 MIN_ROWS = 2**14
 """Nodes times samples below which the network itself is used: compiling the loops takes longer than all its steps."""
-CHUNK_ROWS = 2**12
+CHUNK_ROWS = 2**11
 """Rows that a thread takes at a time, about."""
 
 
@@ -59,9 +59,8 @@ class TiledGnn:
 
         h, summed, messages = memory = graphs.memory.pop() if graphs.memory else _memory(len(graphs.group), packed)
         inputs = self.model.inputs(batch, x, features).flatten(0, 1).numpy()
-        steps = _rows(packed.steps["row"][step.numpy() - 1])
-        sending = (packed.messages[0], packed.message_biases[:1], messages)
-        on_tiles(loops.encode_tiles, inputs, steps, packed.columns, h, *sending)
+        steps = packed.steps.take(step.numpy() - 1, axis=1)
+        on_tiles(loops.encode_rows, inputs, packed.columns, steps, h, messages)
         for layer in range(self.layout.num_layers):
             offset, factor = graphs.sum_neighbors(batch, messages, summed, packed.shares[layer])
             given = (h, summed, graphs.group, offset, factor, packed.matrices[layer], packed.biases[layer])
@@ -92,12 +91,15 @@ class TiledGnn:
         padding = (0, -size % LANES)
         flat: Floats = layout.pack(self.parameters.vector).numpy()
         encoder = np.pad(flat[: layout.first_layer].reshape(-1, size), ((0, 0), padding))
-        columns, bias, steps = np.split(encoder, [self.model.config.num_inputs, self.model.config.num_inputs + 1])
         layers = flat[layout.first_layer : layout.head].reshape(layout.num_layers, layout.layer_size)
         square = LAYER_MATRICES * size**2
         matrices = layers[:, :square].reshape(-1, LAYER_MATRICES, size, size)
         matrices = np.pad(matrices, ((0, 0), (0, 0), padding, padding))
         biases = np.pad(layers[:, square:].reshape(layout.num_layers, -1, size), ((0, 0), (0, 0), padding))
+        # The message of a state is a product of matrices with its inputs, as well as its features.
+        encoders = np.stack([encoder, encoder @ matrices[0, 0]])
+        columns, bias, steps = np.split(encoders, [self.model.config.num_inputs, self.model.config.num_inputs + 1], 1)
+        bias[1] += biases[0, 0]
         head = flat[layout.head :]
         head_matrices = np.pad(head[: 2 * size**2].reshape(2, size, size), ((0, 0), padding, padding))
         head_vectors = np.pad(head[2 * size**2 : -1].reshape(3, size), ((0, 0), padding))
@@ -145,9 +147,9 @@ class _Parameters(NamedTuple):
     """The packed parameters in the shapes that the loops take."""
 
     columns: Rows
-    """[I] rows, by which the inputs are multiplied."""
+    """[2, I] rows, by which the inputs are multiplied, for the features and for their messages."""
     steps: Rows
-    """[T] rows: what is added in each step, with the bias of the encoder."""
+    """[2, T] rows: what is added in each step, with the biases."""
     messages: Rows
     """[L, W] rows, as [in, out]."""
     message_biases: Rows
@@ -209,7 +211,8 @@ class _Graphs:
             sum_rows, [(first, last, *near, self.row_scale, summed, some) for (_, first, last), some in given_sums]
         )
         totals = np.zeros((batch.num_graphs, *sums.shape[1:]))
-        np.add.at(totals, [graph for graph, _, _ in self.chunks], sums)
+        for (graph, _, _), of_chunk in zip(self.chunks, sums, strict=True):
+            totals[graph] += of_chunk
         mean, square = totals.swapaxes(0, 2).swapaxes(1, 2) / self.counts
         variance = np.maximum(square - (2 - share) * share * mean**2, 0)
         offset, factor = share * mean, 1 / np.sqrt(variance + loops.EPSILON)
