@@ -137,7 +137,7 @@ def layer_tiles(
     The sum over neighbours of a row in group g is standardised by `offset[g]` and `factor[g]`. `matrices` [4, W, W] are
     skip, first, first of the sum, second; `biases` [3, W] those of skip, first and second.
     """
-    near, hidden = spare
+    near, hidden = spare[0], spare[1]  # unpacking would forget that rows lie without gaps
     for start in range(first * TILE, last * TILE, TILE):
         own = h[start : start + TILE]
         for row in range(TILE):
@@ -174,7 +174,7 @@ def head_tiles(
     spare: Rows,
 ) -> None:
     """The head: two hidden layers [2, W, W]; `vectors` [3, W] are their biases and the last column. Logits [R]."""
-    hidden, following = spare
+    hidden, following = spare[0], spare[1]
     for start in range(first * TILE, last * TILE, TILE):
         product(hidden, vectors, 0, h[start : start + TILE], matrices[0])
         for row in range(TILE):
