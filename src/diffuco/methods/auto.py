@@ -10,6 +10,8 @@ In the same time that finds as much as refined samples of a model, or more, with
 milliseconds to spend, a model that was trained on such graphs is ahead for cuts and dominating sets. On a large graph a
 GPU tries both, and the graph itself decides (`contest`), while an exact solver runs beside on the CPU. And on a CPU,
 half of the chains for a cut of a large graph with hubs start from a sample of a narrow model.
+
+For a cut, nodes with few neighbours are taken out first, and all this is about what is left (`cores`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,9 +20,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from diffuco.foundation.progress import in_units
 from diffuco.graphs.by_size import in_order
+from diffuco.graphs.cut_core import Core
 from diffuco.graphs.datasets import available_cores
 from diffuco.graphs.graph import Graph
 from diffuco.methods.base import Deadline, Method, Settings, beside
+from diffuco.methods.cores import core_of, lifted
 from diffuco.methods.cp_sat import CpSat
 from diffuco.methods.merging import after, better, both, settled_objective, unsettled
 from diffuco.methods.numvc import NuMvc, Walking
@@ -68,6 +72,8 @@ WALK_S = 1.0
 """The least seconds with which it is tried."""
 SAMPLED_PER_S = 50_000
 """Nodes that a core can sample for each second of a time limit, at most: of larger graphs no step is tried."""
+SAMPLED_CORE = 40_000
+"""Nodes of the core of such a graph: with fewer, annealing the core from random states alone finds more."""
 LEAST_S = 0.01
 """For annealing, also if the others took longer than they were given."""
 
@@ -93,6 +99,26 @@ class Automatic(Method):
 
     def solve(self, problem: Problem, graphs: Sequence[Graph], settings: Settings) -> list[Solution]:
         """Prove what can be proven, then search for the rest; each solution says what found it and why."""
+        contested = [is_contested(problem, graph, settings) for graph in graphs]  # may import torch
+        limit_s, clock = settings.time_limit_s, Deadline.after(None)
+        cores = [
+            None if competes else searched_core(problem, graph, settings)
+            for graph, competes in zip(graphs, contested, strict=True)
+        ]
+        if not any(cores):
+            return self.solve_left(problem, graphs, settings)
+        left = [core.graph if core else graph for core, graph in zip(cores, graphs, strict=True)]
+        spent_s = clock.elapsed_s / len(graphs)
+        left_s = None if limit_s is None else max(LEAST_LEFT * limit_s, limit_s - spent_s)
+        with in_units(1.0, plus=cores[0].gain if cores[0] else 0.0):  # only one graph is followed
+            found = self.solve_left(problem, left, replace(settings, time_limit_s=left_s))
+        return [
+            after(spent_s, lifted(core, graph, solution) if core else solution)
+            for core, graph, solution in zip(cores, graphs, found, strict=True)
+        ]
+
+    def solve_left(self, problem: Problem, graphs: Sequence[Graph], settings: Settings) -> list[Solution]:
+        """The same for graphs from which nothing can be taken out."""
         limit_s = settings.time_limit_s
 
         def parts() -> Iterator[tuple[Sequence[int], list[Solution]]]:
@@ -221,6 +247,13 @@ def sample_pays(problem: Problem, graph: Graph, device: "torch.device", time_lim
         return None
     has_time = graph.num_nodes <= SAMPLED_PER_S * available_cores() * time_limit_s
     return narrow_model(problem, graph) if has_time else None
+
+
+def searched_core(problem: Problem, graph: Graph, settings: Settings) -> Core | None:
+    """The core of a graph, if that is searched instead; samples of models are for whole graphs."""
+    core = core_of(problem, graph, settings.time_limit_s)
+    is_large = core is not None and core.graph.num_nodes >= SAMPLED_CORE
+    return None if is_large and sample_pays(problem, graph, settings.device, settings.time_limit_s) else core
 
 
 def is_contested(problem: Problem, graph: Graph, settings: Settings) -> bool:

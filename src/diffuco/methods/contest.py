@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from diffuco.foundation.progress import report
+from diffuco.foundation.progress import in_units, report
 from diffuco.graphs.batch import Batch
 from diffuco.graphs.graph import Graph
 from diffuco.inference.answers import unit_batch
@@ -29,9 +29,10 @@ from diffuco.inference.refinement import schedule_for
 from diffuco.methods.anneal import Chains, FlipAnnealing, anneal_parts, anneal_until, annealed_on, flip_coins
 from diffuco.methods.annealer import decoded
 from diffuco.methods.base import Deadline, Settings
+from diffuco.methods.cores import core_of, lifted
 from diffuco.methods.model import AnnealedSamples, Pass, heats, solver_with
 from diffuco.pretrained.choice import full_models
-from diffuco.problems import Problem
+from diffuco.problems import Problem, weight_unit
 from diffuco.solution.result import Solution
 
 SHARE_FOR_MODELS = 0.1
@@ -109,15 +110,20 @@ def contest_on_cpu(problem: Problem, graph: Graph, name: str, settings: Settings
         return replace(solution, reason=f"a sample of {name} would take too much time or memory")
     seeds, generator = np.random.default_rng(settings.seed), torch.Generator().manual_seed(settings.seed)
     sample = model.sample(problem, batch, min(step_factor, MOST_REPEATED), seeds)
+    core = core_of(problem, graph, settings.time_limit_s)
+    left = core.graph if core else graph
+    if core:
+        batch, sample = unit_batch(problem, [left], settings.device), sample[torch.from_numpy(core.nodes)]
     half = model.num_chains(problem, batch, clock) // 2
-    states = anneal_parts(both_chains(problem, batch, sample, half, generator), clock)
+    with in_units(weight_unit(problem, left), plus=core.gain if core else 0.0):
+        states = anneal_parts(both_chains(problem, batch, sample, half, generator), clock)
     winner, loser = name, FlipAnnealing.name
     if int(problem.energy(batch, states)[0].argmin()) >= half:
         winner, loser = loser, winner
     told = {"found_by": winner, "reason": f"ahead of {loser} on this graph", "seed": settings.seed}
-    (solution,) = decoded(problem, [graph], batch, states, clock, **told)
+    (solution,) = decoded(problem, [left], batch, states, clock, **told)
     settings.tell(1)
-    return solution
+    return lifted(core, graph, solution) if core else solution
 
 
 def timed_step(model: AnnealedSamples, batch: Batch, clock: Deadline) -> tuple[Deadline, float]:

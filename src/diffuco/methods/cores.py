@@ -1,0 +1,43 @@
+"""Cuts of what is left of a graph (`graphs.cut_core`), and the cuts of the whole graph that follow from them."""
+
+from dataclasses import replace
+
+from diffuco.foundation.wording import counted
+from diffuco.graphs.cut_core import MOST, Core, cut_core
+from diffuco.graphs.graph import Graph
+from diffuco.problems import MaximumCut, Problem
+from diffuco.solution.result import Solution
+
+LEAST_LOW = 0.1
+"""Of the nodes: the least that must have few neighbours. To take out less gains nothing."""
+LEAST_S, EDGES_PER_S = 0.05, 100_000
+"""The least time limit of a graph that is not taken apart at once, and the edges that each second of it is for."""
+
+
+def core_of(problem: Problem, graph: Graph, limit_s: float | None) -> Core | None:
+    """The core of a graph, if the problem is a cut, there is time and it leaves out many nodes."""
+    if type(problem) is not MaximumCut or not graph.num_nodes:
+        return None
+    has_time = limit_s is None or limit_s >= LEAST_S + graph.num_edges / EDGES_PER_S
+    return cut_core(graph) if has_time and (graph.degrees <= MOST).mean() >= LEAST_LOW else None
+
+
+def lifted(core: Core, graph: Graph, found: Solution) -> Solution:
+    """The cut of a graph that follows from one of its core."""
+    states = core.extend(found.states, graph.num_nodes)
+    chosen = core.extend(found.chosen[:, None], graph.num_nodes)[:, 0]
+    objectives = [found.problem.check(graph, state).objective for state in states.T]
+    num_out = graph.num_nodes - core.graph.num_nodes
+    follows = f"the sides of {counted(num_out, 'node')} follow from those of their neighbours"
+    lifted = replace(
+        found,
+        graph=graph,
+        chosen=chosen,
+        states=states,
+        energies=[energy - core.gain for energy in found.energies],
+        objectives=objectives,
+        reason="; ".join(filter(None, (found.reason, follows))),
+        bound=None if found.bound is None else found.bound + core.gain,
+        settled=None,
+    )
+    return replace(lifted, bound=lifted.objective) if found.optimal else lifted
