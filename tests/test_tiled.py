@@ -116,3 +116,20 @@ def test_samples_of_a_large_graph_are_as_good(monkeypatch):
     monkeypatch.setattr(tiled, "MIN_ROWS", 10**9)
     (expected,) = Solver("max-cut", "max-cut-ba-small", device="cpu").solve([graph], **options)
     assert np.mean(found.objectives) == pytest.approx(np.mean(expected.objectives), rel=1e-3)
+
+
+def test_rows_with_gaps_between_them_are_refused():
+    import numba
+
+    from diffuco.ops.numba_vectors import load, row_type, store
+
+    @numba.njit
+    def copy_first(source, target):
+        store(load(source, 0), target, 0)
+
+    rows = np.arange(64, dtype=np.float32).reshape(4, 16).view(row_type(16))[:, 0]
+    target = np.zeros_like(rows)
+    copy_first(rows[1:], target)
+    assert target["row"][0].tolist() == rows["row"][1].tolist()
+    with pytest.raises(numba.TypingError, match="gaps between its rows"):
+        copy_first(rows[::2], target)

@@ -8,7 +8,8 @@ alone. If not, more and better samples are drawn, and chains start from them at 
 coldest improves its sample, and the hottest forgets it.
 
 On a CPU, a narrow network draws one sample, and takes each of its steps as often as a share of the time allows. Then
-half of the chains start from the sample and half from coin flips, for the rest of the time.
+half of the chains start from the sample and half from coin flips, for the rest of the time. If many nodes can be taken
+out of the graph (`cores`), these chains are of what is left.
 
 Legend: N rows, S states.
 """

@@ -88,17 +88,14 @@ class Gnn(Network):
 
     def encode(self, batch: Batch, x: Tensor, step: Tensor, features: Tensor) -> Tensor:
         """What the first layer gets: what each node sees, and the step. [N, S, F]."""
-        one_hot = F.one_hot(step - 1, self.config.num_steps).to(x.dtype)
-        encoded: Tensor = self.encode_node(self.inputs(batch, x, features)) + self.encode_step(one_hot)
-        return encoded
+        steps: Tensor = self.encode_step(F.one_hot(step - 1, self.config.num_steps).to(x.dtype))
+        return steps + self.encode_node(self.inputs(batch, x, features))
 
     def inputs(self, batch: Batch, x: Tensor, features: Tensor) -> Tensor:
         """What each node sees: its state, random features and its weight. [N, S, I]."""
-        seen = [2 * x[..., None] - 1, features]
         weights = node_inputs(batch, self.config)
-        if weights is not None:
-            seen.append(weights[:, None, None].expand(*x.shape, 1))
-        return torch.cat(seen, dim=-1)
+        own = [] if weights is None else [weights[:, None, None].expand(*x.shape, 1)]
+        return torch.cat([2 * x[..., None] - 1, features, *own], dim=-1)
 
 
 class MessageLayer(nn.Module):

@@ -84,6 +84,11 @@ class Muon(RAdam):
         super().step()  # does not move what has no gradient
 
 
+def make_optimizer(name: str, parameters: FlatParameters, learning_rate: float, network: nn.Module) -> RAdam:
+    """The optimiser of a recipe."""
+    return Muon(parameters, learning_rate, network) if name == "muon" else RAdam(parameters, learning_rate)
+
+
 def square_blocks(network: nn.Module) -> list[Tensor]:
     """Positions of the square blocks of all matrices that are as wide as high, or a multiple, by size. [M, F, F] each.
 

@@ -12,7 +12,7 @@ from diffuco.model.engine.acceleration import accelerate, pick_engine
 from diffuco.model.engine.parameters import FlatParameters
 from diffuco.ops.capture import CapturedCalls
 from diffuco.training.data import TrainingGraphs
-from diffuco.training.optimizer import Muon, RAdam
+from diffuco.training.optimizer import make_optimizer
 from diffuco.training.parts import Parts
 
 
@@ -40,14 +40,9 @@ class TrainStep:
             accelerate(network, self.parameters, self.engine, calls_at_once=objective.calls_at_once)
             for objective in (parts.objective, parts.first_objective)
         )
-        self.optimizer = (
-            Muon(self.parameters, config.learning_rate, network)
-            if config.optimizer == "muon"
-            else RAdam(self.parameters, config.learning_rate)
-        )
+        self.optimizer = make_optimizer(config.optimizer, self.parameters, config.learning_rate, network)
         # A CUDA graph stays on the device and in one process.
-        can_capture = self.engine == "fused" and self.group.size == 1 and data.resident is not None
-        self.captured = capture and can_capture
+        self.captured = capture and self.engine == "fused" and self.group.size == 1 and data.resident is not None
         self.calls = CapturedCalls(self._resident_step, device)
 
     def __call__(self, step: int, temperature: float, learning_rate: float) -> Outcome:
