@@ -88,8 +88,8 @@ class Gnn(Network):
 
     def encode(self, batch: Batch, x: Tensor, step: Tensor, features: Tensor) -> Tensor:
         """What the first layer gets: what each node sees, and the step. [N, S, F]."""
-        steps: Tensor = self.encode_step(F.one_hot(step - 1, self.config.num_steps).to(x.dtype))
-        return steps + self.encode_node(self.inputs(batch, x, features))
+        one_hot = F.one_hot(step - 1, self.config.num_steps).to(x.dtype)
+        return torch.add(self.encode_node(self.inputs(batch, x, features)), self.encode_step(one_hot))
 
     def inputs(self, batch: Batch, x: Tensor, features: Tensor) -> Tensor:
         """What each node sees: its state, random features and its weight. [N, S, I]."""
