@@ -18,6 +18,7 @@ from diffuco.methods import cores
 from diffuco.methods.anneal import FlipAnnealing
 from diffuco.methods.base import Settings
 from diffuco.methods.contest import contest_on_cpu
+from diffuco.methods.linear import integers
 from diffuco.problems import get_problem
 
 CUT = get_problem("max-cut")
@@ -121,6 +122,22 @@ def test_bounds_are_those_of_the_whole_graph(monkeypatch):
     assert lifted.bound == lifted.objective + 1
     assert cores.lifted(core, graph, replace(found, optimal=True)).bound == lifted.objective
     assert lifted.objective == found.objective + core.gain == exact.objective
+
+
+@pytest.mark.parametrize("size", [1.0, 1e90, 1e-90, 1e-250])
+def test_decimals_stay_decimals_at_any_size(size):
+    plain = power_law_graph(90, 2.2, 1, rng(90))
+    decimals = np.round(rng().uniform(-1, 1, plain.num_edges), 2)
+    graph = replace(plain, edge_weights=decimals * size)
+    core = cut_core(graph)
+    assert core.graph.num_nodes == 8
+    if size == 1.0:
+        integers(core.graph.edge_weights)  # otherwise an InputError
+    solution = diffuco.solve(graph, "max-cut")
+    assert solution.optimal
+    assert solution.objective == pytest.approx(
+        size * diffuco.solve(replace(plain, edge_weights=decimals), "max-cut", method="cp-sat").objective
+    )
 
 
 def test_nodes_are_taken_out_where_that_pays():

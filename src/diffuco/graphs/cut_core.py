@@ -8,6 +8,7 @@ nodes or less, of trees and of chains of triangles nothing.
 Legend: N nodes of the whole graph, M nodes of a layer, S states.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,9 @@ MOST = 3
 """Neighbours of a node that is taken out."""
 LEAST_LOW = 1e-3
 """Of the nodes that are left: the least that have so few neighbours for another layer."""
+DIGITS, LEAST = 12, 1e-200
+"""Weights are rounded to so many digits of the largest, so that decimals stay decimals, as exact solvers want them; if
+that is smaller than `LEAST`, they are not."""
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -69,6 +73,8 @@ def cut_core(graph: Graph) -> Core:
     is_left = np.ones(size, dtype=np.bool_)
     u, v = graph.edges.T
     weights = graph.edge_weights_or(1.0)
+    largest = float(np.abs(weights).max(initial=0.0))
+    digits = DIGITS - math.ceil(math.log10(largest)) if largest > LEAST else None
     layers, gain = [], 0.0
     while True:
         is_low = is_left & (np.bincount(u, minlength=size) + np.bincount(v, minlength=size) <= MOST)
@@ -80,6 +86,8 @@ def cut_core(graph: Graph) -> Core:
         is_low[np.where(priority[u] > priority[v], u, v)[rivals]] = False
         layer, is_kept = _taken_out(is_low, u, v, weights)
         u, v, weights, more = _without(layer, u[is_kept], v[is_kept], weights[is_kept], size)
+        weights = weights if digits is None else np.round(weights, digits)
+        u, v, weights = u[weights != 0], v[weights != 0], weights[weights != 0]
         layers.append(layer)
         is_left[layer.nodes] = False
         gain += more
@@ -119,6 +127,5 @@ def _without(layer: Layer, u: Ints, v: Ints, weights: Floats, size: int) -> tupl
         keys.append((np.minimum(a, b) * size + np.maximum(a, b))[is_edge])
         new.append(between[is_edge])
     distinct, inverse = np.unique(np.concatenate(keys), return_inverse=True)
-    merged = np.bincount(inverse, weights=np.concatenate(new), minlength=len(distinct))
-    distinct, merged = distinct[merged != 0], merged[merged != 0]
+    merged: Floats = np.bincount(inverse, weights=np.concatenate(new), minlength=len(distinct))
     return distinct // size, distinct % size, merged, float((total + together).sum() / 2)
