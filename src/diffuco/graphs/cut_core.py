@@ -127,5 +127,5 @@ def _without(layer: Layer, u: Ints, v: Ints, weights: Floats, size: int) -> tupl
         keys.append((np.minimum(a, b) * size + np.maximum(a, b))[is_edge])
         new.append(between[is_edge])
     distinct, inverse = np.unique(np.concatenate(keys), return_inverse=True)
-    merged: Floats = np.bincount(inverse, weights=np.concatenate(new), minlength=len(distinct))
+    merged = np.bincount(inverse, weights=np.concatenate(new)).astype(np.float64)
     return distinct // size, distinct % size, merged, float((total + together).sum() / 2)
