@@ -41,7 +41,7 @@ NOT_RUN = {
     r"--engine ray": "starting a cluster takes long; tests/test_batches.py has one",
     r"train_ablation\.sh": "trains 62 models",
     r"reproduce (fig|table|all)|FROM_ANOTHER": "takes minutes to hours; tests/test_reproduction.py has small ones",
-    r"train (mvc-rb-200|max-clique|(mis-rb|mds-ba|max-cut-ba)-small(-\d+)? --set)": "minutes on a GPU; see test_training.py",
+    r"train (mvc-rb-200|max-clique|(mis-rb|mds-ba|max-cut-ba)-small(-\d+)? --set)": "minutes on a GPU",
     r"reference (rb-200|ba-large)": "takes hours; another dataset stands above it",
     r"python examples/": "tests/test_examples.py runs all of them",
     r"python benchmarks/": "tests/test_benchmarks.py runs them",
