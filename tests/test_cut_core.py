@@ -76,7 +76,7 @@ def test_all_nodes_of_a_small_core_have_many_neighbors_and_none_is_taken_out_wit
         assert not np.isin(layer.neighbors[layer.weights != 0], layer.nodes).any()
 
 
-@pytest.mark.parametrize("graph", [triangles(200), tree_graph(300, 300, 0, rng()), Graph.from_edges([], 3)])
+@pytest.mark.parametrize("graph", [triangles(200), tree_graph(300, 300, 0.01, rng()), Graph.from_edges([], 3)])
 def test_nothing_is_left_of_some_graphs_and_auto_proves_their_cuts(graph):
     core = cut_core(graph)
     assert core.graph.num_nodes == 0

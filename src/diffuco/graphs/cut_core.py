@@ -67,7 +67,7 @@ def cut_core(graph: Graph) -> Core:
     >>> core.graph, core.gain
     (Graph(num_nodes=0, num_edges=0), 3.0)
     >>> core.extend(np.zeros((0, 1), dtype=np.bool_), 4).ravel().tolist()
-    [True, False, False, True]
+    [False, False, True, False]
     """
     size, draws = graph.num_nodes, np.random.default_rng(0)
     is_left = np.ones(size, dtype=np.bool_)

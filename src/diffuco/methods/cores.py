@@ -5,6 +5,7 @@ from dataclasses import replace
 from diffuco.foundation.wording import counted
 from diffuco.graphs.cut_core import MOST, Core, cut_core
 from diffuco.graphs.graph import Graph
+from diffuco.graphs.two_sides import two_sides
 from diffuco.methods.enumeration import MAX_NODES
 from diffuco.problems import MaximumCut, Problem
 from diffuco.solution.result import Solution
@@ -18,12 +19,13 @@ LEAST_S, EDGES_PER_S = 0.05, 100_000
 def core_of(problem: Problem, graph: Graph, limit_s: float | None) -> Core | None:
     """The core of a graph, if the problem is a cut, there is time and it leaves out many nodes.
 
-    All cuts of a few nodes are compared anyway.
+    All cuts of a few nodes are compared anyway, and a graph with two sides has a cut that needs no search.
     """
     if type(problem) is not MaximumCut or graph.num_nodes <= MAX_NODES:
         return None
     has_time = limit_s is None or limit_s >= LEAST_S + graph.num_edges / EDGES_PER_S
-    return cut_core(graph) if has_time and (graph.degrees <= MOST).mean() >= LEAST_LOW else None
+    pays = has_time and (graph.degrees <= MOST).mean() >= LEAST_LOW
+    return cut_core(graph) if pays and two_sides(graph) is None else None
 
 
 def lifted(core: Core, graph: Graph, found: Solution) -> Solution:
