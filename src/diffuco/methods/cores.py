@@ -10,10 +10,10 @@ from diffuco.methods.enumeration import MAX_NODES
 from diffuco.problems import MaximumCut, Problem
 from diffuco.solution.result import Solution
 
-LEAST_LOW = 0.1
+LEAST_SHARE = 0.1
 """Of the nodes: the least that must have few neighbours. To take out less gains nothing."""
 LEAST_S, EDGES_PER_S = 0.05, 100_000
-"""The least time limit of a graph that is not taken apart at once, and the edges that each second of it is for."""
+"""The least time limit with which nodes are taken out, and the edges that each second beyond it is for."""
 
 
 def core_of(problem: Problem, graph: Graph, limit_s: float | None) -> Core | None:
@@ -24,7 +24,7 @@ def core_of(problem: Problem, graph: Graph, limit_s: float | None) -> Core | Non
     if type(problem) is not MaximumCut or graph.num_nodes <= MAX_NODES:
         return None
     has_time = limit_s is None or limit_s >= LEAST_S + graph.num_edges / EDGES_PER_S
-    pays = has_time and (graph.degrees <= MOST).mean() >= LEAST_LOW
+    pays = has_time and (graph.degrees <= MOST).mean() >= LEAST_SHARE
     return cut_core(graph) if pays and two_sides(graph) is None else None
 
 
@@ -35,7 +35,7 @@ def lifted(core: Core, graph: Graph, found: Solution) -> Solution:
     objectives = [found.problem.check(graph, state).objective for state in states.T]
     num_out = graph.num_nodes - core.graph.num_nodes
     follows = f"the sides of {counted(num_out, 'node')} follow from those of their neighbours"
-    lifted = replace(
+    whole = replace(
         found,
         graph=graph,
         chosen=chosen,
@@ -46,4 +46,4 @@ def lifted(core: Core, graph: Graph, found: Solution) -> Solution:
         bound=None if found.bound is None else found.bound + core.gain,
         settled=None,
     )
-    return replace(lifted, bound=lifted.objective) if found.optimal else lifted
+    return replace(whole, bound=whole.objective) if found.optimal else whole

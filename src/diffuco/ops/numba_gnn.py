@@ -109,7 +109,10 @@ def encoded(inputs: Floats, row: int, columns: Rows, steps: Rows) -> Any:
 def encode_rows(
     first: int, last: int, inputs: Floats, columns: Rows, steps: Rows, h: Rows, messages: Rows, spare: Rows
 ) -> None:
-    """Of `inputs` [R, I], the features and the messages of the first layer; `columns` [2, I], `steps` [2, S]."""
+    """Of `inputs` [R, I], the features and the messages of the first layer; `columns` [2, I], `steps` [2, S].
+
+    Nothing comes between, so `spare` is not used.
+    """
     for row in range(first * TILE, min(last * TILE, len(inputs))):
         store(encoded(inputs, row, columns[0], steps[0]), h, row)
         store(encoded(inputs, row, columns[1], steps[1]), messages, row)
