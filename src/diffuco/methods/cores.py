@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from diffuco.foundation.wording import counted
 from diffuco.graphs.cut_core import MOST, Core, cut_core
 from diffuco.graphs.graph import Graph
 from diffuco.graphs.two_sides import two_sides
@@ -33,8 +32,7 @@ def lifted(core: Core, graph: Graph, found: Solution) -> Solution:
     states = core.extend(found.states, graph.num_nodes)
     chosen = core.extend(found.chosen[:, None], graph.num_nodes)[:, 0]
     objectives = [found.problem.check(graph, state).objective for state in states.T]
-    num_out = graph.num_nodes - core.graph.num_nodes
-    follows = f"the sides of {counted(num_out, 'node')} follow from those of their neighbours"
+    follows = "the sides of nodes with few neighbours follow from those of their neighbours"  # one note for many graphs
     whole = replace(
         found,
         graph=graph,
