@@ -17,7 +17,7 @@ from diffuco.methods import auto as automatic
 from diffuco.methods import cores
 from diffuco.methods.anneal import FlipAnnealing
 from diffuco.methods.base import Settings
-from diffuco.methods.contest import contest_on_cpu
+from diffuco.methods.contest import contest, contest_on_cpu
 from diffuco.methods.linear import integers
 from diffuco.problems import get_problem
 
@@ -167,11 +167,34 @@ def test_a_sample_of_a_model_is_of_the_whole_graph_and_the_core_is_annealed_from
     assert solution.objective > 0.9 * diffuco.solve(graph, "max-cut", method="anneal").objective
 
 
-def test_large_cores_leave_the_search_to_samples(monkeypatch):
+@pytest.mark.parametrize("limit_s", [None, 2.0])
+def test_the_contest_samples_the_whole_graph_and_anneals_the_core(monkeypatch, limit_s):
+    graph, sizes, told = ba_graph(300, 3, rng()), [], []
+
+    def anneal(problem, batch, states, schedule, **_):
+        sizes.append(states.shape[0])
+        return states
+
+    monkeypatch.setattr("diffuco.methods.anneal.anneal", anneal)
+    monkeypatch.setattr("diffuco.methods.contest.annealed_on", lambda problem, batch: "cuda")  # both kinds of chains
+    with following(lambda seen: told.append(seen.best)):
+        solution = contest(CUT, graph, Settings(time_limit_s=limit_s))
+    assert set(sizes) == {cut_core(graph).graph.num_nodes}
+    assert solution.found_by != "anneal"
+    assert (solution.graph, len(solution.chosen)) == (graph, 300)
+    assert solution.objective > diffuco.solve(graph, "max-cut", method="greedy").objective
+    assert solution.objective == diffuco.check(graph, CUT, solution.chosen).objective
+    assert limit_s is None or max(filter(None, told)) <= solution.objective
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_large_cores_leave_the_search_to_samples(monkeypatch, device):
     graph = ba_graph(automatic.LARGE_NODES, 3, rng())
-    settings = Settings(time_limit_s=10.0)
-    assert automatic.searched_core(CUT, graph, settings) is not None
-    monkeypatch.setattr(automatic, "SAMPLED_CORE", 1000)
-    assert automatic.searched_core(CUT, graph, settings) is None
-    assert automatic.searched_core(CUT, graph, Settings()) is not None  # without a limit nothing is sampled
-    assert automatic.is_contested(CUT, graph, replace(settings, place=torch.device("meta")))
+    settings = Settings(time_limit_s=10.0, place=torch.device(device))
+    is_contested = automatic.is_contested(CUT, graph, settings)
+    assert is_contested == (device == "meta")
+    assert automatic.searched_core(CUT, graph, settings, is_sampled=is_contested) is not None
+    monkeypatch.setattr(automatic, "SAMPLED_CORE", {"cpu": 1000, "cuda": 1000})
+    assert automatic.searched_core(CUT, graph, settings, is_sampled=is_contested) is None
+    if device == "cpu":  # without a limit nothing is sampled there
+        assert automatic.searched_core(CUT, graph, Settings(), is_sampled=False) is not None

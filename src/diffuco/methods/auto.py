@@ -44,7 +44,7 @@ from diffuco.methods.proofs import (
 from diffuco.methods.whole_cut import whole_cut
 from diffuco.pretrained import has_model
 from diffuco.pretrained.choice import choose_models, full_models, narrow_model
-from diffuco.problems import MaximumCut, MinimumDominatingSet, Problem, weight_unit
+from diffuco.problems import MaximumCut, MinimumDominatingSet, Problem
 from diffuco.solution.result import Solution
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ WALK_S = 1.0
 """The least seconds with which it is tried."""
 SAMPLED_PER_S = 50_000
 """Nodes that a core can sample for each second of a time limit, at most: of larger graphs no step is tried."""
-SAMPLED_CORE = 40_000
-"""Nodes of the core of such a graph: with fewer, annealing the core from random states alone finds more."""
+SAMPLED_CORE = {"cpu": 40_000, "cuda": 20_000}
+"""Nodes of the core of a large graph: with fewer, searching the core alone finds more than samples of the graph."""
 LEAST_S = 0.01
 """For annealing, also if the others took longer than they were given."""
 
@@ -102,7 +102,7 @@ class Automatic(Method):
         contested = [is_contested(problem, graph, settings) for graph in graphs]  # may import torch
         limit_s, clock = settings.time_limit_s, Deadline.after(None)
         cores = [
-            None if competes else searched_core(problem, graph, settings)
+            searched_core(problem, graph, settings, is_sampled=competes)
             for graph, competes in zip(graphs, contested, strict=True)
         ]
         if not any(cores):
@@ -249,11 +249,14 @@ def sample_pays(problem: Problem, graph: Graph, device: "torch.device", time_lim
     return narrow_model(problem, graph) if has_time else None
 
 
-def searched_core(problem: Problem, graph: Graph, settings: Settings) -> Core | None:
+def searched_core(problem: Problem, graph: Graph, settings: Settings, *, is_sampled: bool) -> Core | None:
     """The core of a graph, if that is searched instead; samples of models are for whole graphs."""
     core = core_of(problem, graph, settings.time_limit_s)
-    is_large = core is not None and core.graph.num_nodes >= SAMPLED_CORE
-    return None if is_large and sample_pays(problem, graph, settings.device, settings.time_limit_s) else core
+    if core is None or core.graph.num_nodes < min(SAMPLED_CORE.values()):
+        return core
+    is_sampled = is_sampled or sample_pays(problem, graph, settings.device, settings.time_limit_s) is not None
+    fewest = SAMPLED_CORE["cpu" if settings.device.type == "cpu" else "cuda"]
+    return None if is_sampled and core.graph.num_nodes >= fewest else core
 
 
 def is_contested(problem: Problem, graph: Graph, settings: Settings) -> bool:
@@ -279,7 +282,6 @@ def contested(problem: Problem, graph: Graph, settings: Settings) -> Solution:
         solution = proof.result() if proof and proof.done() else None
         return solution if solution and solution.optimal else None
 
-    with in_units(weight_unit(problem, graph)):
-        found = contest(problem, graph, settings, lambda: proven() is not None)
+    found = contest(problem, graph, settings, lambda: proven() is not None)
     tried = proof.result() if proof and (limit_s is None or proof.done()) else None
     return proven() or better(found, tried)

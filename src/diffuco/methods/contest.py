@@ -8,14 +8,16 @@ alone. If not, more and better samples are drawn, and chains start from them at 
 coldest improves its sample, and the hottest forgets it.
 
 On a CPU, a narrow network draws one sample, and takes each of its steps as often as a share of the time allows. Then
-half of the chains start from the sample and half from coin flips, for the rest of the time. If many nodes can be taken
-out of the graph (`cores`), these chains are of what is left.
+half of the chains start from the sample and half from coin flips, for the rest of the time.
+
+Samples are of the whole graph. If many nodes can be taken out of it (`cores`), chains are of what is left.
 
 Legend: N rows, S states.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -23,6 +25,7 @@ from torch import Tensor
 
 from diffuco.foundation.progress import in_units, report
 from diffuco.graphs.batch import Batch
+from diffuco.graphs.cut_core import Core
 from diffuco.graphs.graph import Graph
 from diffuco.inference.answers import unit_batch
 from diffuco.inference.memory import fits
@@ -61,22 +64,58 @@ def contest(
         (solution,) = FlipAnnealing().solve(problem, [graph], settings)
         return replace(solution, reason="the memory is too small for samples of a model")
     model, first = min(tried, key=lambda some: float(problem.energy(batch, some[1].sample)))
-    kept, winner, loser = first.sample, model.found_by, FlipAnnealing.name
-    if clock.limit_s is not None and annealed_on(problem, batch) == "cuda":  # coin flips are never ahead elsewhere
-        half = model.num_chains(problem, batch, clock) // 2
-        states = run_both(problem, batch, first.sample, half, generator, clock)
-        best = int(problem.energy(batch, states)[0].argmin())
-        kept = states[:, best : best + 1]
-        winner, loser = (winner, loser) if best < half else (loser, winner)
-    if winner == FlipAnnealing.name:
-        states = FlipAnnealing().anneal(problem, batch, generator, clock)
-    else:
-        states = model.draw(problem, batch, clock, seeds, first)
-        if clock.limit_s is None or not is_settled():
-            states = model.anneal_from(problem, batch, states, generator, clock)
-    told = {"found_by": winner, "reason": f"ahead of {loser} on this graph", "seed": settings.seed}
-    (solution,) = decoded(problem, [graph], batch, torch.cat([states, kept], dim=1), clock, **told)
-    return solution
+    left = Left.of(problem, graph, batch, settings)
+    kept, winner, loser = left.states_of(first.sample), model.found_by, FlipAnnealing.name
+    with left.told():
+        if clock.limit_s is not None and annealed_on(problem, batch) == "cuda":  # coin flips are never ahead elsewhere
+            half = model.num_chains(problem, left.batch, clock) // 2
+            states = run_both(problem, left.batch, kept, half, generator, clock)
+            best = int(problem.energy(left.batch, states)[0].argmin())
+            kept = states[:, best : best + 1]
+            winner, loser = (winner, loser) if best < half else (loser, winner)
+        if winner == FlipAnnealing.name:
+            states = FlipAnnealing().anneal(problem, left.batch, generator, clock)
+        else:
+            states = left.states_of(model.draw(problem, batch, clock, seeds, first))
+            if clock.limit_s is None or not is_settled():
+                states = model.anneal_from(problem, left.batch, states, generator, clock)
+    return left.solution(torch.cat([states, kept], dim=1), clock, winner, loser, settings)
+
+
+@dataclass(frozen=True)
+class Left:
+    """What is annealed of a graph: its core, or all of it."""
+
+    problem: Problem
+    whole: Graph
+    batch: Batch
+    core: Core | None
+
+    @classmethod
+    def of(cls, problem: Problem, graph: Graph, batch: Batch, settings: Settings) -> "Left":
+        """Of a graph whose batch is given."""
+        if core := core_of(problem, graph, settings.time_limit_s):
+            batch = unit_batch(problem, [core.graph], settings.device)
+        return cls(problem, graph, batch, core)
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of the batch."""
+        return self.core.graph if self.core else self.whole
+
+    def states_of(self, samples: Tensor) -> Tensor:
+        """What samples of the whole graph [N, S] say about it."""
+        return samples[torch.from_numpy(self.core.nodes).to(samples.device)] if self.core else samples
+
+    def told(self) -> AbstractContextManager[None]:
+        """Progress is told as objectives of the whole graph."""
+        return in_units(weight_unit(self.problem, self.graph), plus=self.core.gain if self.core else 0.0)
+
+    def solution(self, states: Tensor, clock: Deadline, winner: str, loser: str, settings: Settings) -> Solution:
+        """The best of the states, for the whole graph."""
+        told = {"found_by": winner, "reason": f"ahead of {loser} on this graph", "seed": settings.seed}
+        (solution,) = decoded(self.problem, [self.graph], self.batch, states, clock, **told)
+        return lifted(self.core, self.whole, solution) if self.core else solution
 
 
 def run_both(
@@ -111,20 +150,16 @@ def contest_on_cpu(problem: Problem, graph: Graph, name: str, settings: Settings
         return replace(solution, reason=f"a sample of {name} would take too much time or memory")
     seeds, generator = np.random.default_rng(settings.seed), torch.Generator().manual_seed(settings.seed)
     sample = model.sample(problem, batch, min(step_factor, MOST_REPEATED), seeds)
-    core = core_of(problem, graph, settings.time_limit_s)
-    left = core.graph if core else graph
-    if core:
-        batch, sample = unit_batch(problem, [left], settings.device), sample[torch.from_numpy(core.nodes)]
-    half = model.num_chains(problem, batch, clock) // 2
-    with in_units(weight_unit(problem, left), plus=core.gain if core else 0.0):
-        states = anneal_parts(both_chains(problem, batch, sample, half, generator), clock)
+    left = Left.of(problem, graph, batch, settings)
+    half = model.num_chains(problem, left.batch, clock) // 2
+    with left.told():
+        chains = both_chains(problem, left.batch, left.states_of(sample), half, generator)
+        states = anneal_parts(chains, clock)
     winner, loser = name, FlipAnnealing.name
-    if int(problem.energy(batch, states)[0].argmin()) >= half:
+    if int(problem.energy(left.batch, states)[0].argmin()) >= half:
         winner, loser = loser, winner
-    told = {"found_by": winner, "reason": f"ahead of {loser} on this graph", "seed": settings.seed}
-    (solution,) = decoded(problem, [left], batch, states, clock, **told)
     settings.tell(1)
-    return lifted(core, graph, solution) if core else solution
+    return left.solution(states, clock, winner, loser, settings)
 
 
 def timed_step(model: AnnealedSamples, batch: Batch, clock: Deadline) -> tuple[Deadline, float]:

@@ -1,6 +1,7 @@
 """Cuts of what is left of a graph (`graphs.cut_core`), and the cuts of the whole graph that follow from them."""
 
 from dataclasses import replace
+from weakref import WeakKeyDictionary
 
 from diffuco.graphs.cut_core import MOST, Core, cut_core
 from diffuco.graphs.graph import Graph
@@ -13,6 +14,8 @@ LEAST_SHARE = 0.1
 """Of the nodes: the least that must have few neighbours. To take out less gains nothing."""
 LEAST_S, EDGES_PER_S = 0.05, 100_000
 """The least time limit with which nodes are taken out, and the edges that each second beyond it is for."""
+_known: WeakKeyDictionary[Graph, Core | None] = WeakKeyDictionary()
+"""Cores of graphs in use: that of a large graph is asked for twice."""
 
 
 def core_of(problem: Problem, graph: Graph, limit_s: float | None) -> Core | None:
@@ -24,7 +27,9 @@ def core_of(problem: Problem, graph: Graph, limit_s: float | None) -> Core | Non
         return None
     has_time = limit_s is None or limit_s >= LEAST_S + graph.num_edges / EDGES_PER_S
     pays = has_time and (graph.degrees <= MOST).mean() >= LEAST_SHARE
-    return cut_core(graph) if pays and two_sides(graph) is None else None
+    if pays and graph not in _known:
+        _known[graph] = cut_core(graph) if two_sides(graph) is None else None
+    return _known[graph] if pays else None
 
 
 def lifted(core: Core, graph: Graph, found: Solution) -> Solution:
