@@ -18,7 +18,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from diffuco.ops.numba_vectors import BLOCK, add_product, load, positive, prefetch, store, total, zeros
+from diffuco.ops.numba_products import BLOCK, add_product, keep
+from diffuco.ops.numba_vectors import load, positive, prefetch, store, total, zeros
 
 Rows = NDArray[Any]
 Floats = NDArray[np.float32]
@@ -80,7 +81,7 @@ def neighbor_rows(
 
 @_inline
 def product(tile: Rows, biases: Rows, bias: int, given: Rows, matrix: Rows) -> None:
-    """Fill a tile [TILE, W] with the rows of another times a matrix [W, W], plus one of the biases."""
+    """Fill a tile [TILE, W] with rows times a matrix [W, W], plus one of the biases."""
     for row in range(TILE):
         store(load(biases, bias), tile, row)
     for row in range(0, TILE, BLOCK):
@@ -107,14 +108,22 @@ def encoded(inputs: Floats, row: int, columns: Rows, steps: Rows) -> Any:
 
 @_fast
 def encode_rows(
-    first: int, last: int, inputs: Floats, columns: Rows, steps: Rows, h: Rows, messages: Rows, spare: Rows
+    first: int,
+    last: int,
+    inputs: Floats,
+    columns: Rows,
+    steps: Rows,
+    h: Rows,
+    messages: Rows,
+    tile: Rows,
+    factors: Rows,
 ) -> None:
     """Of `inputs` [R, I], the features and the messages of the first layer; `columns` [2, I], `steps` [2, S].
 
-    Nothing comes between, so `spare` is not used.
+    Nothing comes between, so `tile` and `factors` are not used.
     """
     for row in range(first * TILE, min(last * TILE, len(inputs))):
-        store(encoded(inputs, row, columns[0], steps[0]), h, row)
+        keep(encoded(inputs, row, columns[0], steps[0]), h, row)
         store(encoded(inputs, row, columns[1], steps[1]), messages, row)
 
 
@@ -133,35 +142,35 @@ def layer_tiles(
     following: Rows,
     bias: Rows,
     messages: Rows,
-    spare: Rows,
+    tile: Rows,
+    factors: Rows,
 ) -> None:
     """One layer for tiles of h [R, W], in place; messages [R, W] of the next if `following` [0 or 1, W, W] has one.
 
     The sum over neighbours of a row in group g is standardised by `offset[g]` and `factor[g]`. `matrices` [4, W, W] are
     skip, first, first of the sum, second; `biases` [3, W] those of skip, first and second.
     """
-    near, hidden = spare[0], spare[1]  # unpacking would forget that rows lie without gaps
     for start in range(first * TILE, last * TILE, TILE):
         own = h[start : start + TILE]
         for row in range(TILE):
             own_group = group[start + row]
-            store((load(summed, start + row) - load(offset, own_group)) * load(factor, own_group), near, row)
-        product(hidden, biases, 1, near, matrices[2])
+            keep((load(summed, start + row) - load(offset, own_group)) * load(factor, own_group), factors, row)
+        product(tile, biases, 1, factors, matrices[2])
         for row in range(0, TILE, BLOCK):
-            add_product(hidden, own, matrices[1], row)
+            add_product(tile, own, matrices[1], row)
         for row in range(TILE):
-            store(standard(positive(load(hidden, row)), num_features), hidden, row)
-        product(near, biases, 2, hidden, matrices[3])
+            keep(standard(positive(load(tile, row)), num_features), factors, row)
+        product(tile, biases, 2, factors, matrices[3])
         for row in range(TILE):
-            store(positive(load(near, row)) + load(biases, 0), near, row)
+            store(positive(load(tile, row)) + load(biases, 0), tile, row)
         for row in range(0, TILE, BLOCK):
-            add_product(near, own, matrices[0], row)
+            add_product(tile, own, matrices[0], row)
         for row in range(TILE):
-            store(standard(load(near, row), num_features), own, row)
+            keep(standard(load(tile, row), num_features), own, row)
         if len(following):
-            product(hidden, bias, 0, own, following[0])
+            product(tile, bias, 0, own, following[0])
             for row in range(TILE):
-                store(load(hidden, row), messages, start + row)
+                store(load(tile, row), messages, start + row)
 
 
 @_fast
@@ -174,15 +183,15 @@ def head_tiles(
     vectors: Rows,
     bias: float,
     out: Floats,
-    spare: Rows,
+    tile: Rows,
+    factors: Rows,
 ) -> None:
     """The head: two hidden layers [2, W, W]; `vectors` [3, W] are their biases and the last column. Logits [R]."""
-    hidden, following = spare[0], spare[1]
     for start in range(first * TILE, last * TILE, TILE):
-        product(hidden, vectors, 0, h[start : start + TILE], matrices[0])
+        product(tile, vectors, 0, h[start : start + TILE], matrices[0])
         for row in range(TILE):
-            store(standard(positive(load(hidden, row)), num_features), hidden, row)
-        product(following, vectors, 1, hidden, matrices[1])
+            keep(standard(positive(load(tile, row)), num_features), factors, row)
+        product(tile, vectors, 1, factors, matrices[1])
         for row in range(TILE):
-            value = standard(positive(load(following, row)), num_features)
+            value = standard(positive(load(tile, row)), num_features)
             out[start + row] = total(value * load(vectors, 2)) + bias

@@ -19,8 +19,6 @@ from numba.core.typing.templates import AbstractTemplate, infer_global
 
 LANES = 16
 """Numbers of the longest registers that processors have; rows are a multiple of it."""
-BLOCK = 6
-"""Rows that `add_product` takes at a time: with 16 columns their sums fit the registers of all processors."""
 FAST = ("fast",)
 """Sums may be taken in any order."""
 
@@ -32,8 +30,8 @@ READ, KEEP, DATA = 0, 3, 1
 """What LLVM's `prefetch` takes: to read, to stay in all caches, no instructions."""
 
 cgutils: Any = untyped_cgutils
-_FLOAT, _INT = ir.FloatType(), ir.IntType(32)
-_STORED: dict[int, Any] = {16: ir.HalfType(), 32: _FLOAT}
+FLOAT, INT = ir.FloatType(), ir.IntType(32)
+_STORED: dict[int, Any] = {8: ir.IntType(8), 16: ir.HalfType(), 32: FLOAT}
 
 
 def row_type(length: int, number: type[Any] = np.float32) -> np.dtype[Any]:
@@ -57,44 +55,48 @@ class Vector(types.Type):
 @extending.register_model(Vector)
 class _Model(extending.models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Vector) -> None:
-        super().__init__(manager, kind, ir.VectorType(_FLOAT, kind.length))  # type: ignore[no-untyped-call]
+        super().__init__(manager, kind, ir.VectorType(FLOAT, kind.length))  # type: ignore[no-untyped-call]
 
 
-def _number_of(rows: Any) -> Any:
+def number_of(rows: Any) -> Any:
+    """The type of the numbers in rows."""
     return rows.dtype.typeof("row").dtype
 
 
-def _vector_of(rows: Any) -> Vector:
-    return Vector(8 * rows.dtype.size // _number_of(rows).bitwidth)
+def vector_of(rows: Any) -> Vector:
+    """The vectors that rows are loaded as."""
+    return Vector(*rows.dtype.typeof("row").shape)
 
 
-def _entry(context: Any, builder: Any, kind: Any, rows: Any, row: Any, column: Any = 0) -> Any:
+def entry(context: Any, builder: Any, kind: Any, rows: Any, row: Any, column: Any = 0) -> Any:
     """The address of an entry of a row."""
     if kind.layout != "C":
         raise errors.TypingError(f"{kind} has gaps between its rows")
     given = context.make_array(kind)(context, builder, rows)
-    place = builder.bitcast(builder.gep(given.data, [row]), ir.PointerType(_STORED[_number_of(kind).bitwidth]))
+    place = builder.bitcast(builder.gep(given.data, [row]), ir.PointerType(_STORED[number_of(kind).bitwidth]))
     return builder.gep(place, [column if isinstance(column, ir.Value) else ir.Constant(row.type, column)])
 
 
-def _at(builder: Any, place: Any, length: int) -> Any:
+def at(builder: Any, place: Any, length: int) -> Any:
+    """The address of so many numbers from an address on."""
     return builder.bitcast(place, ir.PointerType(ir.VectorType(place.type.pointee, length)))
 
 
-def _filled(builder: Any, number: Any, length: int) -> Any:
+def filled(builder: Any, number: Any, length: int) -> Any:
+    """A vector with the same number in all places."""
     first = builder.insert_element(
-        ir.Constant(ir.VectorType(_FLOAT, length), ir.Undefined), number, ir.Constant(_INT, 0)
+        ir.Constant(ir.VectorType(number.type, length), ir.Undefined), number, ir.Constant(INT, 0)
     )
-    return builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(_INT, length), [0] * length))
+    return builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(INT, length), [0] * length))
 
 
 @intrinsic
 def load(typing: Any, rows: Any, row: Any) -> Any:
     """A row as a vector."""
-    kind = _vector_of(rows)
+    kind = vector_of(rows)
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        place = _at(builder, _entry(context, builder, rows, *values), kind.length)
+        place = at(builder, entry(context, builder, rows, *values), kind.length)
         stored = builder.load(place, align=ALIGNED)
         return builder.fpext(stored, context.get_value_type(kind))
 
@@ -106,7 +108,7 @@ def store(typing: Any, vector: Any, rows: Any, row: Any) -> Any:
     """Write a vector to a row."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        place = _at(builder, _entry(context, builder, rows, *values[1:]), vector.length)
+        place = at(builder, entry(context, builder, rows, *values[1:]), vector.length)
         builder.store(builder.fptrunc(values[0], place.type.pointee), place, align=ALIGNED)
         return context.get_dummy_value()
 
@@ -118,10 +120,10 @@ def prefetch(typing: Any, rows: Any, row: Any) -> Any:
     """Fetch a row into the cache, and go on without waiting for it."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        flags = [ir.Constant(_INT, flag) for flag in (READ, KEEP, DATA)]
-        for column in range(0, _vector_of(rows).length, 8 * LINE // _number_of(rows).bitwidth):
+        flags = [ir.Constant(INT, flag) for flag in (READ, KEEP, DATA)]
+        for column in range(0, vector_of(rows).length, 8 * LINE // number_of(rows).bitwidth):
             place = builder.bitcast(
-                _entry(context, builder, rows, values[0], values[1], column), ir.PointerType(ir.IntType(8))
+                entry(context, builder, rows, values[0], values[1], column), ir.PointerType(ir.IntType(8))
             )
             kind = ir.FunctionType(ir.VoidType(), [place.type, *(flag.type for flag in flags)])
             builder.call(builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind), [place, *flags])
@@ -133,7 +135,7 @@ def prefetch(typing: Any, rows: Any, row: Any) -> Any:
 @intrinsic
 def zeros(typing: Any, rows: Any) -> Any:
     """A vector of zeros, as long as rows are."""
-    kind = _vector_of(rows)
+    kind = vector_of(rows)
     return kind(rows), lambda context, *_: ir.Constant(context.get_value_type(kind), None)
 
 
@@ -153,9 +155,9 @@ def total(typing: Any, vector: Any) -> Any:
     """The sum of the entries of a vector."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        kind, name = ir.FunctionType(_FLOAT, [_FLOAT, values[0].type]), f"llvm.vector.reduce.fadd.v{vector.length}f32"
+        kind, name = ir.FunctionType(FLOAT, [FLOAT, values[0].type]), f"llvm.vector.reduce.fadd.v{vector.length}f32"
         add = cgutils.get_or_insert_function(builder.module, kind, name)
-        return builder.call(add, [ir.Constant(_FLOAT, 0.0), *values], fastmath=FAST)
+        return builder.call(add, [ir.Constant(FLOAT, 0.0), *values], fastmath=FAST)
 
     return types.float32(vector), generate
 
@@ -170,8 +172,8 @@ def _teach(operation: Any, instruction: str) -> None:
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         first, second = values
-        if second.type == _FLOAT:
-            second = _filled(builder, second, signature.args[0].length)
+        if second.type == FLOAT:
+            second = filled(builder, second, signature.args[0].length)
         return getattr(builder, instruction)(first, second, flags=FAST)
 
     infer_global(operation)(Typing)  # type: ignore[no-untyped-call]
@@ -181,37 +183,3 @@ def _teach(operation: Any, instruction: str) -> None:
 
 for _operation, _instruction in ((operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul")):
     _teach(_operation, _instruction)
-
-
-@intrinsic
-def add_product(typing: Any, sums: Any, given: Any, matrix: Any, row: Any) -> Any:
-    """Add the product of rows `given` [R, W] and `matrix` [W, W] to `sums` [R, W], for `BLOCK` rows from `row` on."""
-    width = _vector_of(sums).length
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        # With fewer and shorter registers than those of AVX-512, the sums of whole rows would not fit.
-        length = width if "+avx512f" in context.codegen().magic_tuple()[2] else LANES
-        for first in range(0, width, length):
-            _add_columns(context, builder, sums, values, first, length)
-        return context.get_dummy_value()
-
-    return types.void(sums, given, matrix, types.intp), generate
-
-
-def _add_columns(context: Any, builder: Any, kind: Any, values: Any, first: int, length: int) -> None:
-    """Write the code of `add_product` for some columns."""
-    sums, given, matrix, start = values
-    rows = [builder.add(start, ir.Constant(start.type, number)) for number in range(BLOCK)]
-    places = [_at(builder, _entry(context, builder, kind, sums, row, first), length) for row in rows]
-    held = [cgutils.alloca_once_value(builder, builder.load(place, align=ALIGNED)) for place in places]
-    width = ir.Constant(start.type, _vector_of(kind).length)
-    with cgutils.for_range(builder, width) as loop:
-        line = builder.load(
-            _at(builder, _entry(context, builder, kind, matrix, loop.index, first), length), align=ALIGNED
-        )
-        for row, own in zip(rows, held, strict=True):
-            number = builder.load(_entry(context, builder, kind, given, row, loop.index))
-            part = builder.fmul(_filled(builder, number, length), line, flags=FAST)
-            builder.store(builder.fadd(builder.load(own), part, flags=FAST), own)
-    for place, own in zip(places, held, strict=True):
-        builder.store(builder.load(own), place, align=ALIGNED)

@@ -54,8 +54,8 @@ class TiledGnn:
         tiles = [(first, min(first + per_chunk, num_tiles)) for first in range(0, num_tiles, per_chunk)]
 
         def on_tiles(loop: Callable[..., None], *given: Any) -> None:
-            spare = _rows(np.empty((len(tiles), 2, loops.TILE, packed.width), dtype=np.float32))
-            on_all_threads(loop, [(*ends, *given, own) for ends, own in zip(tiles, spare, strict=True)])
+            between = (np.empty((len(tiles), loops.TILE), dtype=kind) for kind in packed.kinds[:2])
+            on_all_threads(loop, [(*ends, *given, *own) for ends, *own in zip(tiles, *between, strict=True)])
 
         h, summed, messages = memory = graphs.memory.pop() if graphs.memory else _memory(len(graphs.group), packed)
         inputs = self.model.inputs(batch, x, features).flatten(0, 1).numpy()
@@ -85,6 +85,7 @@ class TiledGnn:
         return known
 
     def _unpacked(self) -> "_Parameters":
+        from diffuco.ops.numba_products import packed
         from diffuco.ops.numba_vectors import LANES
 
         layout, size = self.layout, self.layout.num_hidden
@@ -106,12 +107,12 @@ class TiledGnn:
         return _Parameters(
             columns=_rows(columns),
             steps=_rows(bias + steps),
-            messages=_rows(matrices[:, 0]),
+            messages=packed(matrices[:, 0]),
             message_biases=_rows(biases[:, 0]),
-            matrices=_rows(matrices[:, 1:]),
+            matrices=packed(matrices[:, 1:]),
             biases=_rows(biases[:, 1:4]),
             shares=biases[:, 4],
-            head=(_rows(head_matrices), _rows(head_vectors), head[-1]),
+            head=(packed(head_matrices), _rows(head_vectors), head[-1]),
         )
 
 
@@ -124,23 +125,18 @@ def _rows(array: NDArray[Any]) -> Rows:
 
 def _memory(num_rows: int, packed: "_Parameters") -> tuple[Rows, Rows, Rows]:
     """For the features, the sums and the messages of all rows."""
-    kinds = (np.float32, np.float32, np.int16)
-    h, summed, messages = (_rows(_in_lines(num_rows, packed.width, kind)) for kind in kinds)
-    return h, summed, messages
-
-
-def _in_lines(num_rows: int, width: int, kind: type[Any]) -> NDArray[Any]:
-    """Zeros that begin with a line of the cache; of numpy, which asks for large pages, as torch does not.
-
-    With small pages, sums over neighbours wait for the table of pages half of the time.
-    """
     from diffuco.ops.numba_vectors import LINE
 
-    size = num_rows * width * np.dtype(kind).itemsize
-    memory = np.zeros(size + LINE, dtype=np.uint8)
-    start = -memory.ctypes.data % LINE
-    lines: NDArray[Any] = memory[start : start + size].view(kind).reshape(num_rows, width)
-    return lines
+    def in_lines(kind: np.dtype[Any]) -> Rows:
+        # It begins with a line of the cache, and is of numpy, which asks for large pages, as torch does not. With small
+        # pages, sums over neighbours wait for the table of pages half of the time.
+        size = num_rows * kind.itemsize
+        memory = np.zeros(size + LINE, dtype=np.uint8)
+        start = -memory.ctypes.data % LINE
+        return memory[start : start + size].view(kind)
+
+    summed, h, messages = map(in_lines, packed.kinds)
+    return h, summed, messages
 
 
 class _Parameters(NamedTuple):
@@ -163,9 +159,13 @@ class _Parameters(NamedTuple):
     head: tuple[Rows, Rows, float]
 
     @property
-    def width(self) -> int:
-        """W."""
-        return len(self.shares[0])
+    def kinds(self) -> tuple[np.dtype[Any], np.dtype[Any], np.dtype[Any]]:
+        """The types of rows of floats, of rows that are multiplied, and of messages."""
+        from diffuco.ops.numba_products import factor_type
+        from diffuco.ops.numba_vectors import row_type
+
+        width = len(self.shares[0])
+        return row_type(width), factor_type(width), row_type(width, np.int16)
 
 
 class _Graphs:
