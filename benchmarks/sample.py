@@ -7,14 +7,15 @@
 With `--large`, there is one Barabási-Albert graph of so many nodes, with four edges per node.
 With `--recipe`, the network has the shape of that recipe and random weights; it takes as long as a trained one.
 "sample" is the median of `--repeats` passes over all graphs in batches of similar size, until the samples are on the
-device. "collect" is the time to make the batches and move them to the device, which is the same for all engines.
-"first" is the first pass, including compilation unless it is cached. `roofline` explains TFLOP/s, GB/s and the floor.
+device. Engines take turns, so that a machine that slows down slows all of them. "collect" is the time to make the
+batches and move them to the device, which is the same for all engines. "first" is the first pass, including compilation
+unless it is cached. `roofline` explains TFLOP/s, GB/s and the floor.
 """
 
 import argparse
-import gc
 import statistics
 import time
+from collections.abc import Iterator
 
 import numpy as np
 import torch
@@ -63,8 +64,8 @@ def main() -> None:
     columns = ("engine", "sample s", "graphs/s", "collect s", "first s", *SPEED_COLUMNS)
     table = Table(*columns, title=title, caption=str(limits))
     records: list[Record] = []
-    for engine in arguments.engines or dict.fromkeys((*engines_here(model, device), sampling_engine(model, device))):
-        times, work = measure(_network(arguments)[0].to(device), graphs, engine, arguments)
+    engines = arguments.engines or list(dict.fromkeys((*engines_here(model, device), sampling_engine(model, device))))
+    for engine, times, work in measured(graphs, engines, device, arguments):
         speed = speeds(work, times["sample_s"], limits, engine)
         record = {"shape": size, "layers": config.num_layers, "weights": weights, "engine": engine} | times | speed
         records.append(record)
@@ -102,24 +103,31 @@ def _network(arguments: argparse.Namespace) -> tuple[Network, str, str]:
     return checkpoint.model, str(checkpoint.card["dataset"]), "trained"
 
 
-def measure(model: Network, graphs: list[Graph], engine: str, arguments: argparse.Namespace) -> tuple[Record, Work]:
-    """Times of passes over all graphs with one engine, and the work of a pass."""
-    torch.compiler.reset()
-    gc.collect()
-    device = next(model.parameters()).device
-    sampler = Sampler(accelerate(model, FlatParameters(model), engine, is_trained=True), model.config.num_steps, device)
+def measured(
+    graphs: list[Graph], engines: list[str], device: torch.device, arguments: argparse.Namespace
+) -> Iterator[tuple[str, Record, Work]]:
+    """Times of passes over all graphs with each engine, and the work of a pass."""
+    samplers = []
+    for engine in engines:
+        model = _network(arguments)[0].to(device)
+        denoiser = accelerate(model, FlatParameters(model), engine, is_trained=True)
+        samplers.append(Sampler(denoiser, model.config.num_steps, device))
     positions = batches_by_size(graphs, arguments.samples, rows_per_batch(device))
     groups = [[graphs[position] for position in group] for group in positions]
     options = (arguments.samples, arguments.step_factor)
-    first, *passes = (collect_and_sample(sampler, groups, device, options) for _ in range(WARM_UP + arguments.repeats))
-    collect_s, sample_s = (statistics.median(times) for times in zip(*passes[WARM_UP - 1 :], strict=True))
-    work = Work()
-    for group in groups:
-        over_lists = make_batch(group, device).wide_lists is not None
-        shape = (model.config, group, arguments.samples)
-        work += forward_work(*shape, over_lists=over_lists, float_bytes=FLOAT_BYTES[engine])
-    times = {"sample_s": sample_s, "collect_s": collect_s, "first_s": sum(first)}
-    return times, work * (arguments.step_factor * model.config.num_steps)
+    passes = [
+        [collect_and_sample(sampler, groups, device, options) for sampler in samplers]
+        for _ in range(WARM_UP + arguments.repeats)
+    ]
+    for engine, (first, *others) in zip(engines, zip(*passes, strict=True), strict=True):
+        collect_s, sample_s = (statistics.median(times) for times in zip(*others[WARM_UP - 1 :], strict=True))
+        work = Work()
+        for group in groups:
+            over_lists = make_batch(group, device).wide_lists is not None
+            shape = (model.config, group, arguments.samples)
+            work += forward_work(*shape, over_lists=over_lists, float_bytes=FLOAT_BYTES[engine])
+        times = {"sample_s": sample_s, "collect_s": collect_s, "first_s": sum(first)}
+        yield engine, times, work * (arguments.step_factor * model.config.num_steps)
 
 
 def collect_and_sample(
