@@ -15,10 +15,10 @@ from diffuco.ops.torch_wave_decode import BYTES_PER_ENTRY, ENTRIES_AT_ONCE
 
 ROWS_AT_ONCE = 2**21
 """Nodes times samples of one large graph that are denoised together; its samples are split to stay below."""
-BYTES_PER_FEATURE = {"reference": 9 * 4, "tiled": 5 * 4, "fused": 5 * 2, "rowwise": 4 * 4}
+BYTES_PER_FEATURE = {"reference": 9 * 4, "tiled": 2 * 4 + 2, "fused": 5 * 2, "rowwise": 4 * 4}
 """Tensors a layer holds at its peak without gradients, times the bytes of a number. For the reference this was measured
-on sparse batches; the fused engine makes two of features, two of messages and one of their sums, and the tiled one the
-same while it encodes, then three."""
+on sparse batches; the fused engine makes two of features, two of messages and one of their sums, and the tiled one one
+of each, the messages with 16 bits."""
 BYTES_PER_REMOTE = 4
 """The same for a node of another process, of which only the message is held."""
 TYPICAL_HIDDEN = 64
