@@ -142,9 +142,10 @@ def test_decimals_stay_decimals_at_any_size(size):
 
 def test_nodes_are_taken_out_where_that_pays():
     sparse = power_law_graph(300, 2.2, 1, rng())
-    assert cores.core_of(CUT, sparse, None) is not None
-    assert cores.core_of(CUT, sparse, 1.0) is not None
     assert cores.core_of(CUT, sparse, 0.01) is None
+    core = cores.core_of(CUT, sparse, 1.0)
+    assert core is not None
+    assert cores.core_of(CUT, sparse, None) is cores.core_of(CUT, sparse, 0.01) is core  # it is known now
     assert cores.core_of(CUT, ba_graph(300, 4, rng()), None) is None
     assert cores.core_of(CUT, Graph.from_edges([], 0), None) is None
     assert cores.core_of(get_problem("mis"), sparse, None) is None
@@ -193,8 +194,25 @@ def test_large_cores_leave_the_search_to_samples(monkeypatch, device):
     settings = Settings(time_limit_s=10.0, place=torch.device(device))
     is_contested = automatic.is_contested(CUT, graph, settings)
     assert is_contested == (device == "meta")
-    assert automatic.searched_core(CUT, graph, settings, is_sampled=is_contested) is not None
+    core = cut_core(graph)
+    assert automatic.is_searched(core, CUT, graph, settings, is_sampled=is_contested)
     monkeypatch.setattr(automatic, "SAMPLED_CORE", {"cpu": 1000, "cuda": 1000})
-    assert automatic.searched_core(CUT, graph, settings, is_sampled=is_contested) is None
+    assert not automatic.is_searched(core, CUT, graph, settings, is_sampled=is_contested)
     if device == "cpu":  # without a limit nothing is sampled there
-        assert automatic.searched_core(CUT, graph, Settings(), is_sampled=False) is not None
+        assert automatic.is_searched(core, CUT, graph, Settings(), is_sampled=False)
+
+
+@pytest.mark.parametrize("is_searched", [True, False])
+def test_looking_for_a_core_counts_as_time(monkeypatch, is_searched):
+    limits = []
+
+    def solve_left(self, problem, graphs, settings):
+        limits.append(settings.time_limit_s)
+        return FlipAnnealing().solve(problem, graphs, Settings())
+
+    monkeypatch.setattr(automatic, "is_searched", lambda *_, **__: is_searched)
+    monkeypatch.setattr(automatic.Automatic, "solve_left", solve_left)
+    (solution,) = automatic.Automatic().solve(CUT, [power_law_graph(300, 2.2, 1, rng())], Settings(time_limit_s=5.0))
+    automatic.Automatic().solve(CUT, [ba_graph(300, 4, rng())], Settings(time_limit_s=5.0))
+    assert solution.graph.num_nodes == 300
+    assert 4.5 < limits[0] < limits[1] == 5.0

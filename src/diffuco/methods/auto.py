@@ -101,12 +101,13 @@ class Automatic(Method):
         """Prove what can be proven, then search for the rest; each solution says what found it and why."""
         contested = [is_contested(problem, graph, settings) for graph in graphs]  # may import torch
         limit_s, clock = settings.time_limit_s, Deadline.after(None)
-        cores = [
-            searched_core(problem, graph, settings, is_sampled=competes)
-            for graph, competes in zip(graphs, contested, strict=True)
-        ]
+        cores = [core_of(problem, graph, limit_s) for graph in graphs]
         if not any(cores):
             return self.solve_left(problem, graphs, settings)
+        cores = [
+            core if core and is_searched(core, problem, graph, settings, is_sampled=competes) else None
+            for core, graph, competes in zip(cores, graphs, contested, strict=True)
+        ]
         left = [core.graph if core else graph for core, graph in zip(cores, graphs, strict=True)]
         spent_s = clock.elapsed_s / len(graphs)
         left_s = None if limit_s is None else max(LEAST_LEFT * limit_s, limit_s - spent_s)
@@ -249,14 +250,13 @@ def sample_pays(problem: Problem, graph: Graph, device: "torch.device", time_lim
     return narrow_model(problem, graph) if has_time else None
 
 
-def searched_core(problem: Problem, graph: Graph, settings: Settings, *, is_sampled: bool) -> Core | None:
-    """The core of a graph, if that is searched instead; samples of models are for whole graphs."""
-    core = core_of(problem, graph, settings.time_limit_s)
-    if core is None or core.graph.num_nodes < min(SAMPLED_CORE.values()):
-        return core
-    is_sampled = is_sampled or sample_pays(problem, graph, settings.device, settings.time_limit_s) is not None
-    fewest = SAMPLED_CORE["cpu" if settings.device.type == "cpu" else "cuda"]
-    return None if is_sampled and core.graph.num_nodes >= fewest else core
+def is_searched(core: Core, problem: Problem, graph: Graph, settings: Settings, *, is_sampled: bool) -> bool:
+    """Whether the core of a graph is searched instead; samples of models are for whole graphs."""
+    if core.graph.num_nodes < min(SAMPLED_CORE.values()):
+        return True
+    is_small = core.graph.num_nodes < SAMPLED_CORE["cpu" if settings.device.type == "cpu" else "cuda"]
+    narrow = sample_pays(problem, graph, settings.device, settings.time_limit_s)
+    return is_small or not (is_sampled or narrow)
 
 
 def is_contested(problem: Problem, graph: Graph, settings: Settings) -> bool:

@@ -25,11 +25,12 @@ def core_of(problem: Problem, graph: Graph, limit_s: float | None) -> Core | Non
     """
     if type(problem) is not MaximumCut or graph.num_nodes <= MAX_NODES:
         return None
-    has_time = limit_s is None or limit_s >= LEAST_S + graph.num_edges / EDGES_PER_S
-    pays = has_time and (graph.degrees <= MOST).mean() >= LEAST_SHARE
-    if pays and graph not in _known:
+    if graph not in _known:
+        has_time = limit_s is None or limit_s >= LEAST_S + graph.num_edges / EDGES_PER_S
+        if not has_time or (graph.degrees <= MOST).mean() < LEAST_SHARE:
+            return None
         _known[graph] = cut_core(graph) if two_sides(graph) is None else None
-    return _known[graph] if pays else None
+    return _known[graph]
 
 
 def lifted(core: Core, graph: Graph, found: Solution) -> Solution:
