@@ -103,7 +103,7 @@ def test_auto_searches_the_core_and_answers_for_the_graph(monkeypatch):
     assert found.feasible
     assert found.graph.num_nodes == len(found.chosen) == len(found.states) == 200
     assert max(progress.best for progress in seen if progress.best is not None) == found.objective
-    assert found.reason.endswith("follow from those of their neighbours")
+    assert found.reason.endswith(cores.FOLLOWS)
     assert found.energies == [-objective for objective in found.objectives]
     assert max(found.objectives) == found.objective
     searched.clear()
@@ -148,7 +148,7 @@ def test_nodes_are_taken_out_where_that_pays():
     assert cores.core_of(CUT, sparse, None) is cores.core_of(CUT, sparse, 0.01) is core  # it is known now
     assert cores.core_of(CUT, ba_graph(300, 4, rng()), None) is None
     assert cores.core_of(CUT, Graph.from_edges([], 0), None) is None
-    assert cores.core_of(get_problem("mis"), sparse, None) is None
+    assert cores.core_of(get_problem("mds"), sparse, None) is None
 
 
 def test_a_sample_of_a_model_is_of_the_whole_graph_and_the_core_is_annealed_from_it(monkeypatch):
@@ -206,7 +206,7 @@ def test_large_cores_leave_the_search_to_samples(monkeypatch, device):
 def test_looking_for_a_core_counts_as_time(monkeypatch, is_searched):
     limits = []
 
-    def solve_left(self, problem, graphs, settings):
+    def solve_left(self, problem, graphs, settings, wholes):
         limits.append(settings.time_limit_s)
         return FlipAnnealing().solve(problem, graphs, Settings())
 

@@ -40,7 +40,7 @@ class Layer(NamedTuple):
     """[M, 3] of the edges to them; 0 where there are fewer."""
 
 
-class Core(NamedTuple):
+class CutCore(NamedTuple):
     """The graph that is left, and the way back."""
 
     graph: Graph
@@ -49,6 +49,7 @@ class Core(NamedTuple):
     layers: list[Layer]
     gain: float
     """What the best sides of all others add to a cut of the core."""
+    is_finished: bool = True
 
     def extend(self, states: States, num_nodes: int) -> States:
         """Cuts of the whole graph from cuts of the core. [nodes of the core, S] -> [N, S]."""
@@ -59,7 +60,7 @@ class Core(NamedTuple):
         return whole
 
 
-def cut_core(graph: Graph) -> Core:
+def cut_core(graph: Graph) -> CutCore:
     """The core of a graph for cuts; a maximum cut of it `extend`s to one of the graph.
 
     >>> triangle_with_tail = Graph.from_edges([(0, 1), (1, 2), (2, 0), (2, 3)])
@@ -94,7 +95,7 @@ def cut_core(graph: Graph) -> Core:
     nodes = np.flatnonzero(is_left)
     place = np.cumsum(is_left) - 1
     left = Graph(len(nodes), np.stack([place[u], place[v]], axis=1), edge_weights=weights, name=graph.name)
-    return Core(left, nodes, layers, gain)
+    return CutCore(left, nodes, layers, gain)
 
 
 def _taken_out(is_out: States, u: Ints, v: Ints, weights: Floats) -> tuple[Layer, States]:

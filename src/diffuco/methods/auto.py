@@ -11,7 +11,8 @@ milliseconds to spend, a model that was trained on such graphs is ahead for cuts
 GPU tries both, and the graph itself decides (`contest`), while an exact solver runs beside on the CPU. And on a CPU,
 half of the chains for a cut of a large graph with hubs start from a sample of a narrow model.
 
-For a cut, nodes with few neighbours are taken out first, and all this is about what is left (`cores`).
+For cuts, independent sets and vertex covers, nodes that need no search are taken out first, and all this is about what
+is left (`cores`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,11 +21,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from diffuco.foundation.progress import in_units
 from diffuco.graphs.by_size import in_order
-from diffuco.graphs.cut_core import Core
 from diffuco.graphs.datasets import available_cores
 from diffuco.graphs.graph import Graph
 from diffuco.methods.base import Deadline, Method, Settings, beside
-from diffuco.methods.cores import core_of, lifted
+from diffuco.methods.cores import Core, core_of, lifted, load_for
 from diffuco.methods.cp_sat import CpSat
 from diffuco.methods.merging import after, better, both, settled_objective, unsettled
 from diffuco.methods.numvc import NuMvc, Walking
@@ -100,10 +100,11 @@ class Automatic(Method):
     def solve(self, problem: Problem, graphs: Sequence[Graph], settings: Settings) -> list[Solution]:
         """Prove what can be proven, then search for the rest; each solution says what found it and why."""
         contested = [is_contested(problem, graph, settings) for graph in graphs]  # may import torch
+        load_for(problem, graphs)
         limit_s, clock = settings.time_limit_s, Deadline.after(None)
         cores = [core_of(problem, graph, limit_s) for graph in graphs]
         if not any(cores):
-            return self.solve_left(problem, graphs, settings)
+            return self.solve_left(problem, graphs, settings, graphs)
         cores = [
             core if core and is_searched(core, problem, graph, settings, is_sampled=competes) else None
             for core, graph, competes in zip(cores, graphs, contested, strict=True)
@@ -112,14 +113,16 @@ class Automatic(Method):
         spent_s = clock.elapsed_s / len(graphs)
         left_s = None if limit_s is None else max(LEAST_LEFT * limit_s, limit_s - spent_s)
         with in_units(1.0, plus=cores[0].gain if cores[0] else 0.0):  # only one graph is followed
-            found = self.solve_left(problem, left, replace(settings, time_limit_s=left_s))
+            found = self.solve_left(problem, left, replace(settings, time_limit_s=left_s), graphs)
         return [
             after(spent_s, lifted(core, graph, solution) if core else solution)
             for core, graph, solution in zip(cores, graphs, found, strict=True)
         ]
 
-    def solve_left(self, problem: Problem, graphs: Sequence[Graph], settings: Settings) -> list[Solution]:
-        """The same for graphs from which nothing can be taken out."""
+    def solve_left(
+        self, problem: Problem, graphs: Sequence[Graph], settings: Settings, wholes: Sequence[Graph]
+    ) -> list[Solution]:
+        """The same for what is left of whole graphs."""
         limit_s = settings.time_limit_s
 
         def parts() -> Iterator[tuple[Sequence[int], list[Solution]]]:
@@ -127,10 +130,10 @@ class Automatic(Method):
             spent_s: dict[int, float] = {}
             large = [position for position, graph in enumerate(graphs) if is_contested(problem, graph, settings)]
             for position in large:
-                yield [position], [contested(problem, graphs[position], settings)]
+                yield [position], [contested(problem, graphs[position], settings, wholes[position])]
                 settings.tell(1)
             rest = [position for position in range(len(graphs)) if position not in set(large)]
-            for position, solution, seconds in prove(problem, graphs, tuple(rest), settings.seed, limit_s):
+            for position, solution, seconds in prove(problem, graphs, tuple(rest), settings.seed, limit_s, wholes):
                 tried[position], spent_s[position] = solution, seconds
                 if solution and solution.optimal:
                     rest.remove(position)
@@ -251,8 +254,8 @@ def sample_pays(problem: Problem, graph: Graph, device: "torch.device", time_lim
 
 
 def is_searched(core: Core, problem: Problem, graph: Graph, settings: Settings, *, is_sampled: bool) -> bool:
-    """Whether the core of a graph is searched instead; samples of models are for whole graphs."""
-    if core.graph.num_nodes < min(SAMPLED_CORE.values()):
+    """Whether the core of a graph is searched instead; models do not sample cores with weights."""
+    if core.graph.edge_weights is None or core.graph.num_nodes < min(SAMPLED_CORE.values()):
         return True
     is_small = core.graph.num_nodes < SAMPLED_CORE["cpu" if settings.device.type == "cpu" else "cuda"]
     narrow = sample_pays(problem, graph, settings.device, settings.time_limit_s)
@@ -265,17 +268,21 @@ def is_contested(problem: Problem, graph: Graph, settings: Settings) -> bool:
     return is_large and not counts_cliques(problem, graph) and bool(full_models(problem, graph))
 
 
-def contested(problem: Problem, graph: Graph, settings: Settings) -> Solution:
-    """What the best search finds, or an exact solver beside it, which is waited for only if there is no time limit."""
+def contested(problem: Problem, graph: Graph, settings: Settings, whole: Graph | None = None) -> Solution:
+    """What the best search finds, or an exact solver beside it, which is waited for only if there is no time limit.
+
+    The graph may be what is left of a `whole`.
+    """
     from diffuco.methods.contest import contest
 
-    if whole := whole_cut(problem, graph, settings.seed):
-        return whole
+    if crossed := whole_cut(problem, graph, settings.seed):
+        return crossed
+    whole = whole or graph
     limit_s = settings.time_limit_s
-    proof_s = proof_limit(problem, graph, None) if limit_s is None else BESIDE_SHARE * limit_s
+    proof_s = proof_limit(problem, graph, None, whole) if limit_s is None else BESIDE_SHARE * limit_s
     has_time = limit_s is None or limit_s >= EXACT_S + graph.num_edges / EDGES_PER_S
     proof = None
-    if has_time and is_worth_a_try(problem, graph, proof_s):
+    if has_time and (is_worth_a_try(problem, graph, proof_s) or is_worth_a_try(problem, whole, proof_s)):
         proof = beside(lambda: try_proof(problem, graph, settings.seed, proof_s))
 
     def proven() -> Solution | None:

@@ -25,7 +25,6 @@ from torch import Tensor
 
 from diffuco.foundation.progress import in_units, report
 from diffuco.graphs.batch import Batch
-from diffuco.graphs.cut_core import Core
 from diffuco.graphs.graph import Graph
 from diffuco.inference.answers import unit_batch
 from diffuco.inference.memory import fits
@@ -33,7 +32,7 @@ from diffuco.inference.refinement import schedule_for
 from diffuco.methods.anneal import Chains, FlipAnnealing, anneal_parts, anneal_until, annealed_on, flip_coins
 from diffuco.methods.annealer import decoded
 from diffuco.methods.base import Deadline, Settings
-from diffuco.methods.cores import core_of, lifted
+from diffuco.methods.cores import Core, core_of, lifted
 from diffuco.methods.model import AnnealedSamples, Pass, heats, solver_with
 from diffuco.pretrained.choice import full_models
 from diffuco.problems import Problem, weight_unit

@@ -1,52 +1,128 @@
-"""Cuts of what is left of a graph (`graphs.cut_core`), and the cuts of the whole graph that follow from them."""
+"""What is left of a graph once nodes are taken out that need no search, and answers that follow from those for it.
 
+Cuts: `graphs.cut_core`; independent sets and vertex covers: `graphs.set_core`.
+"""
+
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
+from typing import Protocol
 from weakref import WeakKeyDictionary
 
-from diffuco.graphs.cut_core import MOST, Core, cut_core
+import numpy as np
+from numpy.typing import NDArray
+
+from diffuco.graphs.cut_core import MOST, cut_core
 from diffuco.graphs.graph import Graph
+from diffuco.graphs.set_core import cover_core, set_core
 from diffuco.graphs.two_sides import two_sides
 from diffuco.methods.enumeration import MAX_NODES
-from diffuco.problems import MaximumCut, Problem
+from diffuco.methods.proofs import is_small
+from diffuco.problems import MaximumCut, MaximumIndependentSet, MinimumVertexCover, Problem
 from diffuco.solution.result import Solution
 
 LEAST_SHARE = 0.1
-"""Of the nodes: the least that must have few neighbours. To take out less gains nothing."""
-LEAST_S, EDGES_PER_S = 0.05, 100_000
-"""The least time limit with which nodes are taken out, and the edges that each second beyond it is for."""
-_known: WeakKeyDictionary[Graph, Core | None] = WeakKeyDictionary()
+"""Of the nodes: the least that must have few neighbours for a cut. To take out less gains nothing."""
+LEAST_S = 0.05
+EDGES_PER_S = {MaximumCut: 100_000, MaximumIndependentSet: 500_000, MinimumVertexCover: 500_000}
+"""Problems for which nodes are taken out: the edges that each second of a time limit is for, beyond `LEAST_S`."""
+SET_SHARE = 0.5
+"""Of a time limit: after so much of it, what is left for an independent set or a cover is searched."""
+FOLLOWS = "nodes that need no search were taken out first"
+"""One note for many graphs."""
+
+
+class Core(Protocol):
+    """What is left of a graph, and the way back."""
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that is left."""
+
+    @property
+    def nodes(self) -> NDArray[np.int64]:
+        """Its nodes in the whole graph."""
+
+    @property
+    def gain(self) -> float:
+        """What all other nodes add to the objective."""
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether more time would not have left less."""
+
+    def extend(self, states: NDArray[np.bool_], num_nodes: int) -> NDArray[np.bool_]:
+        """Answers for the whole graph from answers for the core. [nodes of the core, S] -> [N, S]."""
+
+
+_known: WeakKeyDictionary[Graph, dict[type[Problem], Core | None]] = WeakKeyDictionary()
 """Cores of graphs in use: that of a large graph is asked for twice."""
 
 
 def core_of(problem: Problem, graph: Graph, limit_s: float | None) -> Core | None:
-    """The core of a graph, if the problem is a cut, there is time and it leaves out many nodes.
-
-    All cuts of a few nodes are compared anyway, and a graph with two sides has a cut that needs no search.
-    """
-    if type(problem) is not MaximumCut or graph.num_nodes <= MAX_NODES:
+    """The core of a graph, if it leaves out many nodes and there is time to look for it."""
+    kind = type(problem)
+    if kind not in EDGES_PER_S or graph.num_nodes <= MAX_NODES:  # a few nodes are enumerated anyway
         return None
-    if graph not in _known:
-        has_time = limit_s is None or limit_s >= LEAST_S + graph.num_edges / EDGES_PER_S
-        if not has_time or (graph.degrees <= MOST).mean() < LEAST_SHARE:
-            return None
-        _known[graph] = cut_core(graph) if two_sides(graph) is None else None
-    return _known[graph]
+    known = _known.setdefault(graph, {})
+    if kind in known:
+        return known[kind]
+    if limit_s is not None and limit_s < LEAST_S + graph.num_edges / EDGES_PER_S[kind]:
+        return None
+    core = _cut_core(graph) if kind is MaximumCut else _set_core(problem, graph, limit_s)
+    if core is None or core.is_finished:
+        known[kind] = core
+    if core:
+        _known[core.graph] = {kind: None}
+    return core
+
+
+def load_for(problem: Problem, graphs: Sequence[Graph]) -> None:
+    """Load the compiled loops if they are needed, which does not count as time."""
+    if any(_takes_sets(problem, graph) for graph in graphs):
+        _load()
+
+
+@cache
+def _load() -> None:
+    """Use everything once, on the smallest graph."""
+    if core := set_core(Graph.from_edges([(0, 1)])):
+        core.extend(np.zeros((0, 1), dtype=np.bool_), 2)
+
+
+def _takes_sets(problem: Problem, graph: Graph) -> bool:
+    """Whether nodes of a graph may be taken out for an independent set or a cover. Small graphs are proven without."""
+    is_kind = type(problem) in (MaximumIndependentSet, MinimumVertexCover)
+    return is_kind and graph.node_weights is None and not is_small(problem, graph)
+
+
+def _cut_core(graph: Graph) -> Core | None:
+    """For cuts. A graph with two sides has one that needs no search."""
+    has_low = (graph.degrees <= MOST).mean() >= LEAST_SHARE
+    return cut_core(graph) if has_low and two_sides(graph) is None else None
+
+
+def _set_core(problem: Problem, graph: Graph, limit_s: float | None) -> Core | None:
+    """For independent sets and covers."""
+    if not _takes_sets(problem, graph):
+        return None
+    find = cover_core if isinstance(problem, MinimumVertexCover) else set_core
+    return find(graph, None if limit_s is None else SET_SHARE * limit_s)
 
 
 def lifted(core: Core, graph: Graph, found: Solution) -> Solution:
-    """The cut of a graph that follows from one of its core."""
+    """The answer for a graph that follows from one for its core."""
     states = core.extend(found.states, graph.num_nodes)
     chosen = core.extend(found.chosen[:, None], graph.num_nodes)[:, 0]
     objectives = [found.problem.check(graph, state).objective for state in states.T]
-    follows = "the sides of nodes with few neighbours follow from those of their neighbours"  # one note for many graphs
     whole = replace(
         found,
         graph=graph,
         chosen=chosen,
         states=states,
-        energies=[energy - core.gain for energy in found.energies],
+        energies=[energy + found.problem.sign * core.gain for energy in found.energies],
         objectives=objectives,
-        reason="; ".join(filter(None, (found.reason, follows))),
+        reason="; ".join(filter(None, (found.reason, FOLLOWS))),
         bound=None if found.bound is None else found.bound + core.gain,
         settled=None,
     )

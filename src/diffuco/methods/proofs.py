@@ -49,11 +49,17 @@ PATIENCE = 2
 
 
 def prove(
-    problem: Problem, graphs: Sequence[Graph], positions: Sequence[int], seed: int, limit_s: float | None
+    problem: Problem,
+    graphs: Sequence[Graph],
+    positions: Sequence[int],
+    seed: int,
+    limit_s: float | None,
+    wholes: Sequence[Graph],
 ) -> Iterator[tuple[int, Solution | None, float]]:
     """Positions of graphs, what exact solvers find and after how many seconds, until several were not proven.
 
-    Cuts that leave out no edge need no solver, so they are looked for in all graphs that are not small.
+    `wholes` are the graphs of which these are left (`cores`). Cuts that leave out no edge need no solver, so they are
+    looked for in all graphs that are not small.
     """
     failures = 0
     for position in positions:
@@ -63,7 +69,7 @@ def prove(
             yield position, whole, whole.seconds["sample"]
         if whole or failures == PATIENCE:
             continue
-        proof_s = proof_limit(problem, graph, limit_s)
+        proof_s = proof_limit(problem, graph, limit_s, wholes[position])
         if not proof_s:
             continue
         clock = Deadline.after(proof_s)
@@ -72,8 +78,12 @@ def prove(
         yield position, solution, clock.elapsed_s
 
 
-def proof_limit(problem: Problem, graph: Graph, limit_s: float | None) -> float:
-    """Seconds that a proof may take of those that a graph has; 0: none is tried."""
+def proof_limit(problem: Problem, graph: Graph, limit_s: float | None, whole: Graph | None = None) -> float:
+    """Seconds that a proof may take of those that a graph has; 0: none is tried.
+
+    What is left of a `whole` is as promising as that, for which the rules here were made.
+    """
+    whole = whole or graph
     if is_small(problem, graph):
         return EXACT_S if limit_s is None else min(EXACT_S, limit_s / 2)
     most_s = min(SPARSE_EXACT_S, EXACT_S + graph.num_nodes / SPARSE_NODES_PER_S)
@@ -82,9 +92,9 @@ def proof_limit(problem: Problem, graph: Graph, limit_s: float | None) -> float:
         most_s = limit_s * (1 - LEAST_LEFT)
     elif limit_s is not None:
         most_s = limit_s / 2 if limit_s >= EXACT_S else 0.0
-    if not is_worth_a_try(problem, graph, most_s):
+    if not (is_worth_a_try(problem, graph, most_s) or is_worth_a_try(problem, whole, most_s)):
         return 0.0
-    if has_search or is_promising(graph):
+    if has_search or is_promising(graph) or is_promising(whole):
         return most_s
     return BRIEF * most_s if BRIEF * most_s >= LEAST_BRIEF_S else 0.0
 

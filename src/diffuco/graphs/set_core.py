@@ -1,0 +1,95 @@
+"""What an independent set or a vertex cover has to decide of a graph: other nodes are taken out, losing nothing.
+
+`ops.numba_set_core` has the rules. Of most real networks, of power laws, trees and geometric graphs they leave little
+or nothing; of random graphs of which nearly all nodes have three neighbours or more, nearly everything.
+
+Legend: N nodes of the whole graph, F folds, S states.
+"""
+
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diffuco.graphs.graph import Graph
+
+Ints = NDArray[np.int64]
+States = NDArray[np.bool_]
+
+LOOKS_AT_ONCE = 20_000
+"""Nodes that are looked at before the clock is asked."""
+MOST_EDGES = 2**30 - 1
+"""Places in the adjacency are numbers of 32 bits."""
+FIRST_SHARE, LEAST_YIELD = 0.25, 0.04
+"""After looks at this share of the nodes, the least of them that must have taken out a node for more."""
+
+
+class SetCore(NamedTuple):
+    """The graph that is left, and the way back."""
+
+    graph: Graph
+    nodes: Ints
+    """Its nodes in the whole graph; where nodes were folded into one, that of them that stands for all."""
+    chosen: States
+    """Which of the others are in the set [N]."""
+    folds: NDArray[np.int32]
+    """[F, 3], as in `ops.numba_set_core.Rest`."""
+    gain: float
+    """What all others add to a set of the core, or to a cover."""
+    is_finished: bool
+    """Whether there was time to look at all nodes."""
+    is_cover: bool = False
+
+    def extend(self, states: States, num_nodes: int) -> States:
+        """Sets of the whole graph from sets of the core, or covers from covers. [nodes of the core, S] -> [N, S]."""
+        from diffuco.ops.numba_set_core import unfold
+
+        whole = np.repeat(self.chosen[:, None], states.shape[1], axis=1)
+        whole[self.nodes] = states ^ self.is_cover
+        unfold(whole, self.folds)
+        return whole ^ self.is_cover
+
+
+def set_core(graph: Graph, limit_s: float | None = None) -> SetCore | None:
+    """The core for independent sets; None if few nodes would be taken out.
+
+    >>> square_with_tail = Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0), (3, 4)])
+    >>> core = set_core(square_with_tail)
+    >>> core.graph, core.gain
+    (Graph(num_nodes=0, num_edges=0), 3.0)
+    >>> core.extend(np.zeros((0, 1), dtype=np.bool_), 5).ravel().tolist()
+    [True, False, True, False, True]
+    """
+    from diffuco.ops import numba_set_core as loops
+
+    size = graph.num_nodes
+    if graph.num_edges > MOST_EDGES:
+        return None
+    started, looks = perf_counter(), 0
+    rest = loops.make_rest(graph.csr.indptr, graph.csr.indices)
+    while rest.counts[loops.NUM_WAITING] and (limit_s is None or perf_counter() - started < limit_s):
+        loops.shrink(rest, LOOKS_AT_ONCE)
+        looks += LOOKS_AT_ONCE
+        taken = size - rest.counts[loops.NUM_LEFT]
+        if not taken or (FIRST_SHARE * size <= looks < size and taken < LEAST_YIELD * looks):
+            return None
+    nodes = np.flatnonzero(rest.nodes[:, loops.STANDS_FOR] == np.arange(size))
+    place = np.empty(size, dtype=np.int64)
+    place[nodes] = np.arange(len(nodes))
+    u, v = place[loops.edges_left(rest)].T
+    edges = np.stack(np.divmod(np.sort(u * len(nodes) + v), max(1, len(nodes))), axis=1)
+    left = Graph(len(nodes), edges, name=graph.name)
+    folds = rest.folds[: rest.counts[loops.NUM_FOLDS]]
+    is_finished = not rest.counts[loops.NUM_WAITING]
+    return SetCore(left, nodes, rest.chosen, folds, float(rest.counts[loops.GAIN]), is_finished)
+
+
+def cover_core(graph: Graph, limit_s: float | None = None) -> SetCore | None:
+    """The same for vertex covers: the nodes outside an independent set.
+
+    >>> cover_core(Graph.from_edges([(0, 1), (0, 2)])).gain
+    1.0
+    """
+    core = set_core(graph, limit_s)
+    return core and core._replace(gain=graph.num_nodes - core.graph.num_nodes - core.gain, is_cover=True)
