@@ -1,18 +1,25 @@
 """What an independent set or a vertex cover has to decide of a graph: other nodes are taken out, losing nothing.
 
 `ops.numba_set_core` has the rules. Of most real networks, of power laws, trees and geometric graphs they leave little
-or nothing; of random graphs of which nearly all nodes have three neighbours or more, nearly everything.
+or nothing; of random graphs of which nearly all nodes have three neighbours or more, nearly everything. If what is left
+has two sides, as grids have, the rest is a matter of matching them (`ops.numba_matching`), and nothing is left.
 
 Legend: N nodes of the whole graph, F folds, S states.
 """
 
+import math
+from dataclasses import replace
 from time import perf_counter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from diffuco.graphs.graph import Graph
+from diffuco.graphs.two_sides import two_sides
+
+if TYPE_CHECKING:
+    from diffuco.ops.numba_set_core import Rest
 
 Ints = NDArray[np.int64]
 States = NDArray[np.bool_]
@@ -63,26 +70,55 @@ def set_core(graph: Graph, limit_s: float | None = None) -> SetCore | None:
     """
     from diffuco.ops import numba_set_core as loops
 
-    size = graph.num_nodes
-    if graph.num_edges > MOST_EDGES:
+    end_s = perf_counter() + (math.inf if limit_s is None else limit_s)
+    rest = _shrunk(graph, end_s)
+    if rest is None:
         return None
-    started, looks = perf_counter(), 0
-    rest = loops.make_rest(graph.csr.indptr, graph.csr.indices)
-    while rest.counts[loops.NUM_WAITING] and (limit_s is None or perf_counter() - started < limit_s):
-        loops.shrink(rest, LOOKS_AT_ONCE)
-        looks += LOOKS_AT_ONCE
-        taken = size - rest.counts[loops.NUM_LEFT]
-        if not taken or (FIRST_SHARE * size <= looks < size and taken < LEAST_YIELD * looks):
-            return None
-    nodes = np.flatnonzero(rest.nodes[:, loops.STANDS_FOR] == np.arange(size))
-    place = np.empty(size, dtype=np.int64)
+    nodes = np.flatnonzero(rest.nodes[:, loops.STANDS_FOR] == np.arange(graph.num_nodes))
+    place = np.empty(graph.num_nodes, dtype=np.int64)
     place[nodes] = np.arange(len(nodes))
     u, v = place[loops.edges_left(rest)].T
     edges = np.stack(np.divmod(np.sort(u * len(nodes) + v), max(1, len(nodes))), axis=1)
     left = Graph(len(nodes), edges, name=graph.name)
-    folds = rest.folds[: rest.counts[loops.NUM_FOLDS]]
-    is_finished = not rest.counts[loops.NUM_WAITING]
-    return SetCore(left, nodes, rest.chosen, folds, float(rest.counts[loops.GAIN]), is_finished)
+    folds, gain = rest.folds[: rest.counts[loops.NUM_FOLDS]], float(rest.counts[loops.GAIN])
+    best = _best_of_two_sides(left, end_s)
+    if best is not None:
+        rest.chosen[nodes[best]] = True
+        left, nodes, gain = Graph(0, edges[:0], name=graph.name), nodes[:0], gain + best.sum()
+    return SetCore(left, nodes, rest.chosen, folds, gain, perf_counter() < end_s)
+
+
+def _shrunk(graph: Graph, end_s: float) -> "Rest | None":
+    """What is left after all rules, or when the time is over; None if they find little."""
+    from diffuco.ops import numba_set_core as loops
+
+    size, looks = graph.num_nodes, 0
+    if graph.num_edges > MOST_EDGES:
+        return None
+    has_sides = two_sides(replace(graph, edge_weights=None)) is not None
+    rest = loops.make_rest(graph.csr.indptr, graph.csr.indices)
+    while rest.counts[loops.NUM_WAITING] and perf_counter() < end_s:
+        loops.shrink(rest, LOOKS_AT_ONCE)
+        looks += LOOKS_AT_ONCE
+        taken = size - rest.counts[loops.NUM_LEFT]
+        if not has_sides and (not taken or (FIRST_SHARE * size <= looks < size and taken < LEAST_YIELD * looks)):
+            return None
+    return rest
+
+
+def _best_of_two_sides(graph: Graph, end_s: float) -> States | None:
+    """A largest independent set of a graph whose nodes have two sides, if there is time. [nodes]."""
+    sides = two_sides(graph)
+    if sides is None:
+        return None
+    from diffuco.ops import numba_matching as loops
+
+    matching = loops.make_matching(graph.csr.indptr, graph.csr.indices, sides)
+    while not loops.is_largest(matching):
+        if perf_counter() > end_s:
+            return None
+        loops.enlarge(matching)
+    return loops.largest_set(matching)
 
 
 def cover_core(graph: Graph, limit_s: float | None = None) -> SetCore | None:
