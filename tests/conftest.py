@@ -90,6 +90,14 @@ def _interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def _whole_graphs() -> Iterator[None]:
+    """`auto` takes no nodes out of graphs, also after `monkeypatch.undo()`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("diffuco.methods.cores.EDGES_PER_S", {})
+        yield
+
+
+@pytest.fixture
 def _poisoned_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory that nobody wrote is NaN."""
     for name in ("empty", "empty_like"):

@@ -119,6 +119,7 @@ def only_small_proofs(monkeypatch):
     monkeypatch.setattr(Highs, "prove", prove_small)
 
 
+@pytest.mark.usefixtures("_whole_graphs")
 @pytest.mark.parametrize("problem", ["mis", "mvc", "mds"])
 def test_what_is_proven_stays_and_only_the_rest_is_searched(problem, only_small_proofs):
     rng = np.random.default_rng(1)
@@ -158,6 +159,7 @@ def test_a_search_of_the_whole_graph_takes_over_what_is_proven(problem):
     assert solution.energies == pytest.approx([-objective for objective in solution.objectives])
 
 
+@pytest.mark.usefixtures("_whole_graphs")
 @pytest.mark.parametrize("problem", ["mis", "mvc", "mds"])
 def test_many_components_that_look_alike_are_proven(problem):
     """HiGHS alone takes minutes or more for such vertex covers, whatever its time limit is."""
@@ -166,6 +168,7 @@ def test_many_components_that_look_alike_are_proven(problem):
     assert (solution.found_by, solution.optimal, solution.feasible) == ("highs", True, True)
 
 
+@pytest.mark.usefixtures("_whole_graphs")
 def test_a_search_that_reaches_the_bound_is_optimal(monkeypatch):
     """An exact solver may know the best objective without having found a solution that has it."""
     graph = tree_graph(3000, 20, 0.05, np.random.default_rng(0))
