@@ -166,6 +166,7 @@ def test_auto_searches_the_core_and_answers_for_the_graph(monkeypatch, problem):
         verdict = diffuco.check(graph, problem, state)
         assert verdict.feasible
         assert (verdict.objective, get_problem(problem).sign * verdict.objective) == (objective, pytest.approx(energy))
+    assert "taking out nodes" in seen[0].doing
     told = [progress.best for progress in seen if progress.best is not None]
     assert (max if problem == "mis" else min)(told) == found.objective
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from diffuco.foundation.progress import report
 from diffuco.graphs.graph import Graph
 from diffuco.graphs.two_sides import two_sides
 
@@ -95,12 +96,14 @@ def _shrunk(graph: Graph, end_s: float) -> "Rest | None":
     size, looks = graph.num_nodes, 0
     if graph.num_edges > MOST_EDGES:
         return None
-    has_sides = two_sides(replace(graph, edge_weights=None)) is not None
-    rest = loops.make_rest(graph.csr.indptr, graph.csr.indices)
+    plain = graph if graph.edge_weights is None else replace(graph, edge_weights=None)
+    has_sides = two_sides(plain) is not None
+    rest = loops.make_rest(plain.csr.indptr, plain.csr.indices)
     while rest.counts[loops.NUM_WAITING] and perf_counter() < end_s:
         loops.shrink(rest, LOOKS_AT_ONCE)
         looks += LOOKS_AT_ONCE
         taken = size - rest.counts[loops.NUM_LEFT]
+        report("taking out nodes", int(taken), size)
         if not has_sides and (not taken or (FIRST_SHARE * size <= looks < size and taken < LEAST_YIELD * looks)):
             return None
     return rest
@@ -117,6 +120,7 @@ def _best_of_two_sides(graph: Graph, end_s: float) -> States | None:
     while not loops.is_largest(matching):
         if perf_counter() > end_s:
             return None
+        report("matching two sides, pairs", int((matching.mates >= 0).sum()) // 2)
         loops.enlarge(matching)
     return loops.largest_set(matching)
 
