@@ -105,6 +105,9 @@ def test_a_core_that_time_cut_short_is_a_core_too():
     assert 0 < rest.counts[loops.NUM_LEFT] < 2000
     assert rest.counts[loops.NUM_LEFT] == (rest.nodes[:, loops.STANDS_FOR] == np.arange(2000)).sum()
     assert rest.counts[loops.NUM_WAITING] == rest.is_waiting.sum() > 0
+    left = np.flatnonzero(rest.nodes[:, loops.STANDS_FOR] == np.arange(2000))
+    degrees = [loops.gather(rest, int(node), rest.near) for node in left]
+    np.testing.assert_array_equal(rest.nodes[left, loops.DEGREE], degrees)
     u, v = loops.edges_left(rest).T
     np.testing.assert_array_equal(rest.nodes[:, loops.DEGREE][u] > 0, True)
     np.testing.assert_array_equal(rest.nodes[:, loops.STANDS_FOR][v], v)

@@ -26,7 +26,7 @@ LEAST_SHARE = 0.1
 LEAST_S = 0.05
 EDGES_PER_S = {MaximumCut: 100_000, MaximumIndependentSet: 500_000, MinimumVertexCover: 500_000}
 """Problems for which nodes are taken out: the edges that each second of a time limit is for, beyond `LEAST_S`."""
-SET_SHARE = 0.5
+SET_SHARE = 0.75
 """Of a time limit: after so much of it, what is left for an independent set or a cover is searched."""
 FOLLOWS = "nodes that need no search were taken out first"
 """One note for many graphs."""

@@ -242,7 +242,8 @@ def is_unconfined(rest: Rest, node: int, degree: int) -> bool:
     while not is_wrong and follows != GONE:
         follows = GONE
         for i in range(num_near):
-            if nodes[near[i], INSIDE] == 1:
+            may_be_wrong = nodes[near[i], DEGREE] <= num_near + 1  # others have two candidates or more
+            if may_be_wrong and nodes[near[i], INSIDE] == 1:
                 number, candidate = candidates(nodes, rest.neighbors, near[i])
                 is_wrong |= number == 0
                 if number == 1:
