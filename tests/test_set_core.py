@@ -183,6 +183,13 @@ def test_auto_proves_sets_of_sparse_graphs_of_which_nothing_is_left(problem, gra
     assert solution.feasible
 
 
+def test_graphs_of_which_nothing_is_left_are_proven_after_others_that_are_not(monkeypatch):
+    monkeypatch.setattr("diffuco.methods.highs.Highs.solve_one", lambda *_: None)
+    hard, easy = [regular_graph(500, 3, rng(seed)) for seed in range(4)], tree_graph(500, 50, 0.1, rng())
+    solutions = diffuco.solve([*hard, easy], "mis", device="cpu")
+    assert [solution.optimal for solution in solutions] == [False] * 4 + [True]
+
+
 def test_what_is_left_is_as_promising_as_the_graph(monkeypatch):
     """A mesh with loose ends may leave a core that looks as if exact solvers had no chance."""
     given = []

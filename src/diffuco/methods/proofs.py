@@ -45,7 +45,7 @@ BRIEF, LEAST_BRIEF_S = 0.1, 0.2
 LEAST_LEFT = 0.25
 """Share of a time limit that the search gets, also after a solver that took longer than it was given."""
 PATIENCE = 2
-"""After this many graphs in a row that were not proven, the others are not tried."""
+"""After this many graphs in a row that were not proven, others are not tried, except for a few nodes."""
 
 
 def prove(
@@ -67,7 +67,7 @@ def prove(
         whole = None if is_small(problem, graph) else whole_cut(problem, graph, seed)
         if whole:
             yield position, whole, whole.seconds["sample"]
-        if whole or failures == PATIENCE:
+        if whole or (failures == PATIENCE and graph.num_nodes > MAX_NODES):
             continue
         proof_s = proof_limit(problem, graph, limit_s, wholes[position])
         if not proof_s:
