@@ -85,7 +85,7 @@ def set_core(graph: Graph, limit_s: float | None = None) -> SetCore | None:
     best = _best_of_two_sides(left, end_s)
     if best is not None:
         rest.chosen[nodes[best]] = True
-        left, nodes, gain = Graph(0, edges[:0], name=graph.name), nodes[:0], gain + best.sum()
+        left, nodes, gain = Graph(0, edges[:0], name=graph.name), nodes[:0], gain + float(best.sum())
     return SetCore(left, nodes, rest.chosen, folds, gain, perf_counter() < end_s)
 
 
