@@ -104,8 +104,7 @@ def test_large_graphs_and_missing_solvers_are_not_tried(monkeypatch):
 def test_large_sparse_graphs_are_proven_where_presolve_solves_them(problem):
     tree = tree_graph(3000, 20, 0.05, np.random.default_rng(0))
     (solution,) = diffuco.solve([tree], problem, device="cpu")
-    found_by = "highs" if problem == "mds" else "enumeration"  # of what is left, which is nothing
-    assert (solution.optimal, solution.found_by, solution.feasible) == (True, found_by, True)
+    assert (solution.optimal, solution.found_by, solution.feasible) == (True, "enumeration", True)  # nothing is left
     assert solution.bound == solution.objective
     other = {"mis": "mvc", "mvc": "mis"}.get(problem)
     if other:
@@ -127,10 +126,11 @@ def test_large_graphs_without_loose_ends_are_not_given_to_a_solver():
     ]
     assert proofs.can_shrink(er_graph(5000, 8 / 5000, rng))
     for problem in ("mis", "mds"):
-        assert not proofs.is_worth_a_try(get_problem(problem), full, 60.0)
-        assert proofs.is_worth_a_try(get_problem(problem), loose, 1.0)
+        assert not proofs.may_be_proven(get_problem(problem), full, 60.0)
+        assert proofs.may_be_proven(get_problem(problem), loose, 1.0)
 
 
+@pytest.mark.usefixtures("_whole_graphs")
 def test_graphs_without_loose_ends_and_triangles_are_only_bounded(monkeypatch):
     rng, mds = np.random.default_rng(0), get_problem("mds")
     full, hubs, mesh = er_graph(5000, 8 / 5000, rng), ba_graph(5000, 4, rng), geometric_graph(5000, 8.0, rng)
@@ -154,9 +154,10 @@ def test_large_graphs_with_triangles_are_tried_if_there_is_time():
     assert not proofs.can_shrink(mesh)
     assert [proofs.proof_limit(mis, mesh, limit_s) for limit_s in (None, 10.0, 20.0)] == [0.0, 0.0, 10.0]
     assert [proofs.proof_limit(problem, mesh, 60.0) for problem in (mds, cut)] == [0.0, 0.0]
-    assert [proofs.is_worth_a_try(mis, mesh, limit_s) for limit_s in (0.0, 9.0, 10.0)] == [False, False, True]
+    assert [proofs.may_be_proven(mis, mesh, limit_s) for limit_s in (0.0, 9.0, 10.0)] == [False, False, True]
 
 
+@pytest.mark.usefixtures("_whole_graphs")
 def test_dominating_sets_of_dense_communities_are_proven():
     within = [pair for first in range(0, 480, 40) for pair in itertools.combinations(range(first, first + 40), 2)]
     graph = Graph.from_edges(within + [(node, (node + 47) % 480) for node in range(0, 480, 8)], 480)

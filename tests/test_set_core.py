@@ -10,6 +10,7 @@ import diffuco
 import oracle
 from diffuco.foundation.progress import following
 from diffuco.graphs import set_core as module
+from diffuco.graphs import shrinking
 from diffuco.graphs.families import geometric_graph, grid_graph, power_law_graph, regular_graph, tree_graph
 from diffuco.graphs.generate import ba_graph, er_graph, rb_graph
 from diffuco.graphs.set_core import cover_core, set_core
@@ -19,6 +20,7 @@ from diffuco.methods.anneal import FlipAnnealing
 from diffuco.methods.base import Settings
 from diffuco.methods.highs import Highs
 from diffuco.ops import numba_set_core as loops
+from diffuco.ops.numba_waiting import NUMBER
 from diffuco.problems import get_problem
 
 MIS, MVC = get_problem("mis"), get_problem("mvc")
@@ -104,7 +106,7 @@ def test_a_core_that_time_cut_short_is_a_core_too():
     loops.shrink(rest, 500)
     assert 0 < rest.counts[loops.NUM_LEFT] < 2000
     assert rest.counts[loops.NUM_LEFT] == (rest.nodes[:, loops.STANDS_FOR] == np.arange(2000)).sum()
-    assert rest.counts[loops.NUM_WAITING] == rest.is_waiting.sum() > 0
+    assert rest.waiting.counts[NUMBER] == rest.waiting.is_waiting.sum() > 0
     left = np.flatnonzero(rest.nodes[:, loops.STANDS_FOR] == np.arange(2000))
     degrees = [loops.gather(rest, int(node), rest.near) for node in left]
     np.testing.assert_array_equal(rest.nodes[left, loops.DEGREE], degrees)
@@ -115,10 +117,11 @@ def test_a_core_that_time_cut_short_is_a_core_too():
 
 
 def test_the_clock_ends_the_search_for_a_core(monkeypatch):
-    monkeypatch.setattr(module, "LOOKS_AT_ONCE", 100)
+    monkeypatch.setattr(shrinking, "LOOKS_AT_ONCE", 100)
     graph = er_graph(2000, 3 / 2000, rng())
     times = iter([0.0] * 8 + [9.0] * 2)
-    monkeypatch.setattr(module, "perf_counter", lambda: next(times))
+    for some in (module, shrinking):
+        monkeypatch.setattr(some, "perf_counter", lambda: next(times))
     cut_short = set_core(graph, limit_s=1.0)
     assert not cut_short.is_finished
     monkeypatch.undo()

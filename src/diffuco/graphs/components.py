@@ -29,15 +29,10 @@ def pieces(graph: Graph) -> list[Piece]:
     """
     if graph.num_nodes <= SMALL:
         return [Piece(np.arange(graph.num_nodes), graph)]
-    from scipy.sparse import csr_matrix
-    from scipy.sparse.csgraph import connected_components
-
-    indptr, indices, weights = graph.csr
-    matrix = csr_matrix((weights, indices, indptr), shape=(graph.num_nodes, graph.num_nodes))
-    number, component = connected_components(matrix, directed=False)
-    if number == 1:
-        return [Piece(np.arange(graph.num_nodes), graph)]
+    component = component_numbers(graph.num_nodes, graph.edges)
     sizes = np.bincount(component)
+    if len(sizes) == 1:
+        return [Piece(np.arange(graph.num_nodes), graph)]
     by_size = np.argsort(sizes, kind="stable")
     sizes = sizes[by_size]
     piece = np.cumsum(sizes) // TOGETHER
@@ -46,6 +41,19 @@ def pieces(graph: Graph) -> list[Piece]:
     of_component = np.empty_like(piece)
     of_component[by_size] = piece
     return split(graph, of_component[component])
+
+
+def component_numbers(num_nodes: int, edges: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The number of each node's component. [E, 2] -> [num_nodes].
+
+    >>> component_numbers(4, np.array([(1, 3)])).tolist()
+    [0, 1, 2, 1]
+    """
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    matrix = coo_matrix((np.ones(len(edges), dtype=np.bool_), edges.T), shape=(num_nodes, num_nodes))
+    return connected_components(matrix, directed=False)[1].astype(np.int64)
 
 
 def split(graph: Graph, piece: NDArray[np.int64]) -> list[Piece]:

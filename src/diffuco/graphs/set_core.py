@@ -9,6 +9,7 @@ Legend: N nodes of the whole graph, F folds, S states.
 
 import math
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from diffuco.foundation.progress import report
 from diffuco.graphs.graph import Graph
+from diffuco.graphs.shrinking import MOST_EDGES, is_shrunk
 from diffuco.graphs.two_sides import two_sides
 
 if TYPE_CHECKING:
@@ -25,12 +27,8 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 States = NDArray[np.bool_]
 
-LOOKS_AT_ONCE = 20_000
-"""Nodes that are looked at before the clock is asked."""
-MOST_EDGES = 2**30 - 1
-"""Places in the adjacency are numbers of 32 bits."""
-FIRST_SHARE, LEAST_YIELD = 0.25, 0.04
-"""After looks at this share of the nodes, the least of them that must have taken out a node for more."""
+LEAST_YIELD = 0.04
+"""Of the first looks: the least share that must take out a node for more."""
 
 
 class SetCore(NamedTuple):
@@ -93,20 +91,14 @@ def _shrunk(graph: Graph, end_s: float) -> "Rest | None":
     """What is left after all rules, or when the time is over; None if they find little."""
     from diffuco.ops import numba_set_core as loops
 
-    size, looks = graph.num_nodes, 0
+    size = graph.num_nodes
     if graph.num_edges > MOST_EDGES:
         return None
     plain = graph if graph.edge_weights is None else replace(graph, edge_weights=None)
-    has_sides = two_sides(plain) is not None
     rest = loops.make_rest(plain.csr.indptr, plain.csr.indices)
-    while rest.counts[loops.NUM_WAITING] and perf_counter() < end_s:
-        loops.shrink(rest, LOOKS_AT_ONCE)
-        looks += LOOKS_AT_ONCE
-        taken = size - rest.counts[loops.NUM_LEFT]
-        report("taking out nodes", int(taken), size)
-        if not has_sides and (not taken or (FIRST_SHARE * size <= looks < size and taken < LEAST_YIELD * looks)):
-            return None
-    return rest
+    least_yield = LEAST_YIELD if two_sides(plain) is None else None
+    look, taken = partial(loops.shrink, rest), lambda: float(size - rest.counts[loops.NUM_LEFT])
+    return rest if is_shrunk(size, rest.waiting, look, taken, end_s, least_yield) else None
 
 
 def _best_of_two_sides(graph: Graph, end_s: float) -> States | None:

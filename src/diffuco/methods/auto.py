@@ -11,8 +11,8 @@ milliseconds to spend, a model that was trained on such graphs is ahead for cuts
 GPU tries both, and the graph itself decides (`contest`), while an exact solver runs beside on the CPU. And on a CPU,
 half of the chains for a cut of a large graph with hubs start from a sample of a narrow model.
 
-For cuts, independent sets and vertex covers, nodes that need no search are taken out first, and all this is about what
-is left (`cores`).
+Except for cliques and QUBOs, nodes that need no search are taken out first, and all this is about what is left
+(`cores`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -254,8 +254,11 @@ def sample_pays(problem: Problem, graph: Graph, device: "torch.device", time_lim
 
 
 def is_searched(core: Core, problem: Problem, graph: Graph, settings: Settings, *, is_sampled: bool) -> bool:
-    """Whether the core of a graph is searched instead; models do not sample cores with weights."""
-    if core.graph.edge_weights is None or core.graph.num_nodes < min(SAMPLED_CORE.values()):
+    """Whether the core of a graph is searched instead.
+
+    Where samples pay, models draw them of large graphs as a whole: cores are unlike the graphs that they know.
+    """
+    if not isinstance(problem, MODEL_PROBLEMS) or core.graph.num_nodes < min(SAMPLED_CORE.values()):
         return True
     is_small = core.graph.num_nodes < SAMPLED_CORE["cpu" if settings.device.type == "cpu" else "cuda"]
     narrow = sample_pays(problem, graph, settings.device, settings.time_limit_s)
@@ -282,7 +285,7 @@ def contested(problem: Problem, graph: Graph, settings: Settings, whole: Graph |
     proof_s = proof_limit(problem, graph, None, whole) if limit_s is None else BESIDE_SHARE * limit_s
     has_time = limit_s is None or limit_s >= EXACT_S + graph.num_edges / EDGES_PER_S
     proof = None
-    if has_time and (is_worth_a_try(problem, graph, proof_s) or is_worth_a_try(problem, whole, proof_s)):
+    if has_time and is_worth_a_try(problem, graph, whole, proof_s):
         proof = beside(lambda: try_proof(problem, graph, settings.seed, proof_s))
 
     def proven() -> Solution | None:

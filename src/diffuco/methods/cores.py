@@ -1,9 +1,10 @@
 """What is left of a graph once nodes are taken out that need no search, and answers that follow from those for it.
 
-Cuts: `graphs.cut_core`; independent sets and vertex covers: `graphs.set_core`.
+Cuts: `graphs.cut_core`; independent sets and vertex covers: `graphs.set_core`; dominating sets:
+`graphs.dominating_core`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Protocol
@@ -13,21 +14,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diffuco.graphs.cut_core import MOST, cut_core
+from diffuco.graphs.dominating_core import dominating_core
 from diffuco.graphs.graph import Graph
 from diffuco.graphs.set_core import cover_core, set_core
 from diffuco.graphs.two_sides import two_sides
 from diffuco.methods.enumeration import MAX_NODES
 from diffuco.methods.proofs import is_small
-from diffuco.problems import MaximumCut, MaximumIndependentSet, MinimumVertexCover, Problem
+from diffuco.problems import MaximumCut, MaximumIndependentSet, MinimumDominatingSet, MinimumVertexCover, Problem
 from diffuco.solution.result import Solution
 
 LEAST_SHARE = 0.1
 """Of the nodes: the least that must have few neighbours for a cut. To take out less gains nothing."""
 LEAST_S = 0.05
-EDGES_PER_S = {MaximumCut: 100_000, MaximumIndependentSet: 500_000, MinimumVertexCover: 500_000}
-"""Problems for which nodes are taken out: the edges that each second of a time limit is for, beyond `LEAST_S`."""
 SET_SHARE = 0.75
-"""Of a time limit: after so much of it, what is left for an independent set or a cover is searched."""
+"""Of a time limit: after so much of it, what is left is searched, except for cuts."""
+SETS: dict[type[Problem], Callable[[Graph, float | None], "Core | None"]] = {
+    MaximumIndependentSet: set_core,
+    MinimumVertexCover: cover_core,
+    MinimumDominatingSet: dominating_core,
+}
+EDGES_PER_S = {MaximumCut: 100_000} | dict.fromkeys(SETS, 500_000)
+"""Problems for which nodes are taken out: the edges that each second of a time limit is for, beyond `LEAST_S`."""
 FOLLOWS = "nodes that need no search were taken out first"
 """One note for many graphs."""
 
@@ -41,7 +48,7 @@ class Core(Protocol):
 
     @property
     def nodes(self) -> NDArray[np.int64]:
-        """Its nodes in the whole graph."""
+        """Its nodes in the whole graph. Nodes of the core that come after those are new."""
 
     @property
     def gain(self) -> float:
@@ -80,24 +87,26 @@ def core_of(problem: Problem, graph: Graph, limit_s: float | None) -> Core | Non
 def load_for(problem: Problem, graphs: Sequence[Graph]) -> None:
     """Load the compiled loops if they are needed, which does not count as time."""
     if any(_takes_sets(problem, graph) for graph in graphs):
-        _load()
+        _load(type(problem))
 
 
 @cache
-def _load() -> None:
+def _load(kind: type[Problem]) -> None:
     """Use everything once, on the smallest graph."""
-    from diffuco.ops.numba_matching import enlarge, make_matching
-
     edge, sides = Graph.from_edges([(0, 1)]), np.array([True, False])
-    enlarge(make_matching(edge.csr.indptr, edge.csr.indices, sides))
-    if core := set_core(edge):
+    if core := SETS[kind](edge, None):
         core.extend(np.zeros((0, 1), dtype=np.bool_), 2)
+    if kind is not MinimumDominatingSet:
+        from diffuco.ops.numba_matching import enlarge, make_matching
+
+        enlarge(make_matching(edge.csr.indptr, edge.csr.indices, sides))
 
 
 def _takes_sets(problem: Problem, graph: Graph) -> bool:
-    """Whether nodes of a graph may be taken out for an independent set or a cover. Small graphs are proven without."""
-    is_kind = type(problem) in (MaximumIndependentSet, MinimumVertexCover)
-    return is_kind and graph.node_weights is None and not is_small(problem, graph)
+    """Whether nodes of a graph may be taken out for a set. Small graphs are proven without."""
+    if type(problem) not in SETS or is_small(problem, graph):
+        return False
+    return graph.node_weights is None or isinstance(problem, MinimumDominatingSet)
 
 
 def _cut_core(graph: Graph) -> Core | None:
@@ -107,11 +116,10 @@ def _cut_core(graph: Graph) -> Core | None:
 
 
 def _set_core(problem: Problem, graph: Graph, limit_s: float | None) -> Core | None:
-    """For independent sets and covers."""
+    """For all others."""
     if not _takes_sets(problem, graph):
         return None
-    find = cover_core if isinstance(problem, MinimumVertexCover) else set_core
-    return find(graph, None if limit_s is None else SET_SHARE * limit_s)
+    return SETS[type(problem)](graph, None if limit_s is None else SET_SHARE * limit_s)
 
 
 def lifted(core: Core, graph: Graph, found: Solution) -> Solution:
@@ -119,12 +127,13 @@ def lifted(core: Core, graph: Graph, found: Solution) -> Solution:
     states = core.extend(found.states, graph.num_nodes)
     chosen = core.extend(found.chosen[:, None], graph.num_nodes)[:, 0]
     objectives = [found.problem.check(graph, state).objective for state in states.T]
+    gains = np.array(objectives) - np.array(found.objectives)
     whole = replace(
         found,
         graph=graph,
         chosen=chosen,
         states=states,
-        energies=[energy + found.problem.sign * core.gain for energy in found.energies],
+        energies=(np.array(found.energies) + found.problem.sign * gains).tolist(),
         objectives=objectives,
         reason="; ".join(filter(None, (found.reason, FOLLOWS))),
         bound=None if found.bound is None else found.bound + core.gain,

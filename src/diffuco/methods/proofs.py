@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from diffuco.foundation.errors import InputError
+from diffuco.graphs.components import component_numbers
 from diffuco.graphs.graph import Graph
 from diffuco.methods.base import Deadline
 from diffuco.methods.clique import CliqueSearch
@@ -81,7 +82,7 @@ def prove(
 def proof_limit(problem: Problem, graph: Graph, limit_s: float | None, whole: Graph | None = None) -> float:
     """Seconds that a proof may take of those that a graph has; 0: none is tried.
 
-    What is left of a `whole` is as promising as that, for which the rules here were made.
+    The graph may be what is left of a `whole`.
     """
     whole = whole or graph
     if is_small(problem, graph):
@@ -92,9 +93,9 @@ def proof_limit(problem: Problem, graph: Graph, limit_s: float | None, whole: Gr
         most_s = limit_s * (1 - LEAST_LEFT)
     elif limit_s is not None:
         most_s = limit_s / 2 if limit_s >= EXACT_S else 0.0
-    if not (is_worth_a_try(problem, graph, most_s) or is_worth_a_try(problem, whole, most_s)):
+    if not is_worth_a_try(problem, graph, whole, most_s):
         return 0.0
-    if has_search or is_promising(graph) or is_promising(whole):
+    if has_search or any(is_promising(some) for some in telling(problem, graph, whole)):
         return most_s
     return BRIEF * most_s if BRIEF * most_s >= LEAST_BRIEF_S else 0.0
 
@@ -125,7 +126,22 @@ def prover(problem: Problem, graph: Graph) -> ExactMethod | None:
     return None
 
 
-def is_worth_a_try(problem: Problem, graph: Graph, limit_s: float) -> bool:
+def is_worth_a_try(problem: Problem, graph: Graph, whole: Graph, limit_s: float) -> bool:
+    """Whether a solver is worth so many seconds on what is left of a whole graph that is not small.
+
+    For a dominating set, everything that presolve finds is taken out already, so what is left has to be in pieces.
+    """
+    if isinstance(problem, MinimumDominatingSet) and graph is not whole:
+        return graph.num_edges <= problem.proof_edges and largest_component(graph) < LARGE_NODES
+    return any(may_be_proven(problem, some, limit_s) for some in telling(problem, graph, whole))
+
+
+def telling(problem: Problem, graph: Graph, whole: Graph) -> tuple[Graph, ...]:
+    """Graphs of which one has to look promising. What is left for a dominating set always does: it has new leaves."""
+    return (whole,) if isinstance(problem, MinimumDominatingSet) else (graph, whole)
+
+
+def may_be_proven(problem: Problem, graph: Graph, limit_s: float) -> bool:
     """Whether a solver is worth so many seconds on a graph that is not small; our own clique search always is."""
     if graph.num_edges > problem.proof_edges:
         return False
@@ -135,6 +151,11 @@ def is_worth_a_try(problem: Problem, graph: Graph, limit_s: float) -> bool:
         return can_shrink(graph) if is_sparse(graph) else graph.num_edges <= DENSE_EDGES
     has_time = graph.num_nodes <= CLOSED_NODES_PER_S * limit_s
     return is_sparse(graph) and (can_shrink(graph) or (has_time and is_closed(graph)))
+
+
+def largest_component(graph: Graph) -> int:
+    """Nodes of the largest component of a graph."""
+    return int(np.bincount(component_numbers(graph.num_nodes, graph.edges)).max(initial=0))
 
 
 def is_sparse(graph: Graph) -> bool:

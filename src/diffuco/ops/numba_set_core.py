@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diffuco.ops.compilation import compiled
+from diffuco.ops.numba_waiting import NUMBER, Waiting, all_wait, next_node, wait
 
 Ints = NDArray[np.int64]
 ShortInts = NDArray[np.int32]
@@ -33,10 +34,7 @@ START, LENGTH, DEGREE, STANDS_FOR, NEXT, END, MARK, INSIDE = range(8)
 into which it was folded, or `GONE`; the node whose segment is next in the chain, or `GONE`, and the last one; when it
 was last written down; neighbours that it has in the set that is followed, or -1 for members."""
 GONE = -1
-BLOCK = 256
-"""Consecutive nodes, often near each other, that are looked at in turn. Blocks come in random order, so that what the
-first looks find tells what can be expected."""
-STAMP, HEAD, NUM_WAITING, NUM_LEFT, NUM_FOLDS, GAIN = range(6)
+STAMP, NUM_LEFT, NUM_FOLDS, GAIN = range(4)
 """Places in `Rest.counts`."""
 
 
@@ -47,10 +45,8 @@ class Rest(NamedTuple):
     """[N, 8]; what belongs to a node is in one line of the cache."""
     neighbors: ShortInts
     """[A]."""
-    queue: ShortInts
-    """Nodes to look at, in a ring [N]."""
-    is_waiting: Bools
-    """[N]."""
+    waiting: Waiting
+    """Nodes to look at."""
     near: ShortInts
     """The neighbours of a node that is looked at, and of the others in its set [N]."""
     far: ShortInts
@@ -66,8 +62,6 @@ def make_rest(indptr: Ints, indices: Ints) -> Rest:
     """All of a graph, with every node to look at; the adjacency is symmetric."""
     num_nodes = len(indptr) - 1
     numbers = np.arange(num_nodes, dtype=np.int32)
-    blocks = np.random.default_rng(0).permutation(-(-num_nodes // BLOCK))
-    order = (blocks[:, None] * BLOCK + np.arange(BLOCK)).ravel()
     nodes = np.zeros((num_nodes, 8), np.int32)
     nodes[:, START] = indptr[:-1]
     nodes[:, LENGTH] = nodes[:, DEGREE] = np.diff(indptr)
@@ -76,25 +70,20 @@ def make_rest(indptr: Ints, indices: Ints) -> Rest:
     return Rest(
         nodes=nodes,
         neighbors=indices.astype(np.int32),
-        queue=order[order < num_nodes].astype(np.int32),
-        is_waiting=np.ones(num_nodes, np.bool_),
+        waiting=all_wait(num_nodes),
         near=np.zeros(num_nodes, np.int32),
         far=np.zeros(num_nodes, np.int32),
         chosen=np.zeros(num_nodes, np.bool_),
         folds=np.zeros((num_nodes, 3), np.int32),
-        counts=np.array([0, 0, num_nodes, num_nodes, 0, 0]),
+        counts=np.array([0, num_nodes, 0, 0]),
     )
 
 
 @compiled
 def shrink(rest: Rest, num_looks: int) -> None:
     """Look at so many nodes that wait; nodes near those that are taken out wait again."""
-    counts = rest.counts
-    for _ in range(min(num_looks, counts[NUM_WAITING])):
-        node = int(rest.queue[counts[HEAD]])
-        counts[HEAD] = (counts[HEAD] + 1) % len(rest.queue)
-        counts[NUM_WAITING] -= 1
-        rest.is_waiting[node] = False
+    for _ in range(min(num_looks, rest.waiting.counts[NUMBER])):
+        node = next_node(rest.waiting)
         if rest.nodes[node, STANDS_FOR] != node:
             continue
         degree = gather(rest, node, rest.near)
@@ -151,15 +140,6 @@ def are_neighbors(nodes: ShortInts, neighbors: ShortInts, first: int, second: in
 
 
 @compiled
-def wait(rest: Rest, node: int) -> None:
-    """Look at a node later."""
-    if not rest.is_waiting[node]:
-        rest.is_waiting[node] = True
-        rest.queue[(rest.counts[HEAD] + rest.counts[NUM_WAITING]) % len(rest.queue)] = node
-        rest.counts[NUM_WAITING] += 1
-
-
-@compiled
 def is_corner(rest: Rest, degree: int) -> bool:
     """Whether all the `near` ones are neighbours of each other."""
     if degree > MOST_CORNERS:
@@ -186,7 +166,7 @@ def choose(rest: Rest, node: int, degree: int) -> None:
     for i in range(degree):
         for j in range(gather(rest, rest.near[i], rest.far)):
             rest.nodes[rest.far[j], DEGREE] -= 1
-            wait(rest, rest.far[j])
+            wait(rest.waiting, rest.far[j])
 
 
 @compiled
@@ -196,7 +176,7 @@ def remove(rest: Rest, node: int, degree: int) -> None:
     rest.counts[NUM_LEFT] -= 1
     for i in range(degree):
         rest.nodes[rest.near[i], DEGREE] -= 1
-        wait(rest, rest.near[i])
+        wait(rest.waiting, rest.near[i])
 
 
 @compiled
@@ -214,7 +194,7 @@ def fold(rest: Rest, node: int) -> None:
             nodes[other, DEGREE] -= 1
         else:
             nodes[stays, DEGREE] += 1
-        wait(rest, other)
+        wait(rest.waiting, other)
     nodes[goes, STANDS_FOR] = stays
     nodes[nodes[stays, END], NEXT] = goes
     nodes[stays, END] = nodes[goes, END]
@@ -224,10 +204,10 @@ def fold(rest: Rest, node: int) -> None:
     counts[NUM_FOLDS] += 1
     counts[NUM_LEFT] -= 2
     counts[GAIN] += 1
-    wait(rest, stays)
+    wait(rest.waiting, stays)
     if nodes[stays, DEGREE] <= MOST_NEAR:
         for i in range(gather(rest, stays, rest.far)):
-            wait(rest, rest.far[i])
+            wait(rest.waiting, rest.far[i])
 
 
 @compiled
