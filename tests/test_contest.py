@@ -150,7 +150,7 @@ NARROW = "max-cut-hubs-24"
 def steps_take(monkeypatch):
     """Tell how long a step of the narrow model takes; see how often samples take their steps. Nothing is taken out."""
     factors: list[int] = []
-    monkeypatch.setattr("diffuco.methods.contest.core_of", lambda *_: None)
+    monkeypatch.setattr("diffuco.methods.contest.core_of", lambda *_, **_options: None)
 
     def sample(self, problem, batch, step_factor, seeds):
         factors.append(step_factor)

@@ -148,7 +148,7 @@ def test_nodes_are_taken_out_where_that_pays():
     assert cores.core_of(CUT, sparse, None) is cores.core_of(CUT, sparse, 0.01) is core  # it is known now
     assert cores.core_of(CUT, ba_graph(300, 4, rng()), None) is None
     assert cores.core_of(CUT, Graph.from_edges([], 0), None) is None
-    assert cores.core_of(get_problem("mds"), sparse, None) is None
+    assert cores.core_of(get_problem("max-clique"), sparse, None) is None
 
 
 def test_a_sample_of_a_model_is_of_the_whole_graph_and_the_core_is_annealed_from_it(monkeypatch):

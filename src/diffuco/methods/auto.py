@@ -102,7 +102,10 @@ class Automatic(Method):
         contested = [is_contested(problem, graph, settings) for graph in graphs]  # may import torch
         load_for(problem, graphs)
         limit_s, clock = settings.time_limit_s, Deadline.after(None)
-        cores = [core_of(problem, graph, limit_s) for graph in graphs]
+        cores = [
+            core_of(problem, graph, limit_s, is_sampled=competes)
+            for graph, competes in zip(graphs, contested, strict=True)
+        ]
         if not any(cores):
             return self.solve_left(problem, graphs, settings, graphs)
         cores = [

@@ -93,7 +93,7 @@ class Left:
     @classmethod
     def of(cls, problem: Problem, graph: Graph, batch: Batch, settings: Settings) -> "Left":
         """Of a graph whose batch is given."""
-        if core := core_of(problem, graph, settings.time_limit_s):
+        if core := core_of(problem, graph, settings.time_limit_s, is_sampled=True):
             batch = unit_batch(problem, [core.graph], settings.device)
         return cls(problem, graph, batch, core)
 

@@ -35,6 +35,8 @@ SETS: dict[type[Problem], Callable[[Graph, float | None], "Core | None"]] = {
 }
 EDGES_PER_S = {MaximumCut: 100_000} | dict.fromkeys(SETS, 500_000)
 """Problems for which nodes are taken out: the edges that each second of a time limit is for, beyond `LEAST_S`."""
+SAMPLED_EDGES_PER_S = EDGES_PER_S | {MinimumDominatingSet: 100_000}
+"""The same on a GPU, which finds more in a second, for large graphs that models sample."""
 FOLLOWS = "nodes that need no search were taken out first"
 """One note for many graphs."""
 
@@ -66,15 +68,19 @@ _known: WeakKeyDictionary[Graph, dict[type[Problem], Core | None]] = WeakKeyDict
 """Cores of graphs in use: that of a large graph is asked for twice."""
 
 
-def core_of(problem: Problem, graph: Graph, limit_s: float | None) -> Core | None:
-    """The core of a graph, if it leaves out many nodes and there is time to look for it."""
+def core_of(problem: Problem, graph: Graph, limit_s: float | None, *, is_sampled: bool = False) -> Core | None:
+    """The core of a graph, if it leaves out many nodes and there is time to look for it.
+
+    `is_sampled` says that samples of a model and random states compete on the graph, on a GPU.
+    """
     kind = type(problem)
     if kind not in EDGES_PER_S or graph.num_nodes <= MAX_NODES:  # a few nodes are enumerated anyway
         return None
     known = _known.setdefault(graph, {})
     if kind in known:
         return known[kind]
-    if limit_s is not None and limit_s < LEAST_S + graph.num_edges / EDGES_PER_S[kind]:
+    edges_per_s = (SAMPLED_EDGES_PER_S if is_sampled else EDGES_PER_S)[kind]
+    if limit_s is not None and limit_s < LEAST_S + graph.num_edges / edges_per_s:
         return None
     core = _cut_core(graph) if kind is MaximumCut else _set_core(problem, graph, limit_s)
     if core is None or core.is_finished:
