@@ -201,7 +201,7 @@ def test_a_sample_on_a_cpu_takes_its_steps_as_often_as_there_is_time(steps_take)
 
 
 def test_a_sample_on_a_cpu_is_of_the_model(monkeypatch):
-    monkeypatch.setattr("diffuco.methods.anneal.anneal", lambda problem, batch, states, *_, **__: states)
+    monkeypatch.setattr("diffuco.methods.contest.anneal_parts", lambda chains, clock: chains.start())  # one round
     monkeypatch.setattr("diffuco.methods.contest.MOST_REPEATED", 1)
     monkeypatch.setattr("diffuco.methods.contest.timed_step", lambda model, batch, clock: (clock, 1e-6))
     first, second = (contest_on_cpu(CUT, hubs(), NARROW, Settings(seed=1, time_limit_s=2.0)) for _ in range(2))
