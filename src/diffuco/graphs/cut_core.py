@@ -60,8 +60,8 @@ class CutCore(NamedTuple):
         return whole
 
 
-def cut_core(graph: Graph) -> CutCore:
-    """The core of a graph for cuts; a maximum cut of it `extend`s to one of the graph.
+def cut_core(graph: Graph, *, kept: int | None = None) -> CutCore:
+    """The core of a graph for cuts; a maximum cut of it `extend`s to one of the graph. One node may be `kept`.
 
     >>> triangle_with_tail = Graph.from_edges([(0, 1), (1, 2), (2, 0), (2, 3)])
     >>> core = cut_core(triangle_with_tail)
@@ -71,14 +71,15 @@ def cut_core(graph: Graph) -> CutCore:
     [False, False, True, False]
     """
     size, draws = graph.num_nodes, np.random.default_rng(0)
-    is_left = np.ones(size, dtype=np.bool_)
+    is_left, may_go = np.ones((2, size), dtype=np.bool_)
+    if kept is not None:
+        may_go[kept] = False
     u, v = graph.edges.T
     weights = graph.edge_weights_or(1.0)
-    largest = float(np.abs(weights).max(initial=0.0))
-    digits = DIGITS - math.ceil(math.log10(largest)) if largest > LEAST else None
+    digits = digits_of(weights)
     layers, gain = [], 0.0
     while True:
-        is_low = is_left & (np.bincount(u, minlength=size) + np.bincount(v, minlength=size) <= MOST)
+        is_low = is_left & may_go & (np.bincount(u, minlength=size) + np.bincount(v, minlength=size) <= MOST)
         if is_low.sum() <= LEAST_LOW * is_left.sum():
             break
         # Of neighbours that are both low, the one with the lower draw goes first.
@@ -87,7 +88,7 @@ def cut_core(graph: Graph) -> CutCore:
         is_low[np.where(priority[u] > priority[v], u, v)[rivals]] = False
         layer, is_kept = _taken_out(is_low, u, v, weights)
         u, v, weights, more = _without(layer, u[is_kept], v[is_kept], weights[is_kept], size)
-        weights = weights if digits is None else np.round(weights, digits)
+        weights = rounded(weights, digits)
         u, v, weights = u[weights != 0], v[weights != 0], weights[weights != 0]
         layers.append(layer)
         is_left[layer.nodes] = False
@@ -96,6 +97,17 @@ def cut_core(graph: Graph) -> CutCore:
     place = np.cumsum(is_left) - 1
     left = Graph(len(nodes), np.stack([place[u], place[v]], axis=1), edge_weights=weights, name=graph.name)
     return CutCore(left, nodes, layers, gain)
+
+
+def digits_of(weights: Floats) -> int | None:
+    """How many digits after the point weights have at most; None: as many as they like."""
+    largest = float(np.abs(weights).max(initial=0.0))
+    return DIGITS - math.ceil(math.log10(largest)) if largest > LEAST else None
+
+
+def rounded(weights: Floats, digits: int | None) -> Floats:
+    """Weights with so many digits after the point."""
+    return weights if digits is None else np.round(weights, digits)
 
 
 def _taken_out(is_out: States, u: Ints, v: Ints, weights: Floats) -> tuple[Layer, States]:

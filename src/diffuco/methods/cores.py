@@ -1,7 +1,7 @@
 """What is left of a graph once nodes are taken out that need no search, and answers that follow from those for it.
 
-Cuts: `graphs.cut_core`; independent sets and vertex covers: `graphs.set_core`; dominating sets:
-`graphs.dominating_core`.
+Cuts: `graphs.cut_core`; QUBOs: `graphs.qubo_core`; independent sets and vertex covers: `graphs.set_core`; dominating
+sets: `graphs.dominating_core`.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,24 +16,25 @@ from numpy.typing import NDArray
 from diffuco.graphs.cut_core import MOST, cut_core
 from diffuco.graphs.dominating_core import dominating_core
 from diffuco.graphs.graph import Graph
+from diffuco.graphs.qubo_core import as_cut, qubo_core
 from diffuco.graphs.set_core import cover_core, set_core
 from diffuco.graphs.two_sides import two_sides
 from diffuco.methods.enumeration import MAX_NODES
 from diffuco.methods.proofs import is_small
-from diffuco.problems import MaximumCut, MaximumIndependentSet, MinimumDominatingSet, MinimumVertexCover, Problem
+from diffuco.problems import MaximumCut, MaximumIndependentSet, MinimumDominatingSet, MinimumVertexCover, Problem, Qubo
 from diffuco.solution.result import Solution
 
 LEAST_SHARE = 0.1
-"""Of the nodes: the least that must have few neighbours for a cut. To take out less gains nothing."""
+"""Of the nodes: the least that must have few neighbours for a cut or a QUBO. To take out less gains nothing."""
 LEAST_S = 0.05
 SET_SHARE = 0.75
-"""Of a time limit: after so much of it, what is left is searched, except for cuts."""
+"""Of a time limit: after so much of it, what is left is searched, except for cuts and QUBOs."""
 SETS: dict[type[Problem], Callable[[Graph, float | None], "Core | None"]] = {
     MaximumIndependentSet: set_core,
     MinimumVertexCover: cover_core,
     MinimumDominatingSet: dominating_core,
 }
-EDGES_PER_S = {MaximumCut: 100_000} | dict.fromkeys(SETS, 500_000)
+EDGES_PER_S = dict.fromkeys((MaximumCut, Qubo), 100_000) | dict.fromkeys(SETS, 500_000)
 """Problems for which nodes are taken out: the edges that each second of a time limit is for, beyond `LEAST_S`."""
 SAMPLED_EDGES_PER_S = EDGES_PER_S | {MinimumDominatingSet: 100_000}
 """The same on a GPU, which finds more in a second, for large graphs that models sample."""
@@ -82,7 +83,7 @@ def core_of(problem: Problem, graph: Graph, limit_s: float | None, *, is_sampled
     edges_per_s = (SAMPLED_EDGES_PER_S if is_sampled else EDGES_PER_S)[kind]
     if limit_s is not None and limit_s < LEAST_S + graph.num_edges / edges_per_s:
         return None
-    core = _cut_core(graph) if kind is MaximumCut else _set_core(problem, graph, limit_s)
+    core = _set_core(problem, graph, limit_s) if kind in SETS else _quadratic_core(problem, graph)
     if core is None or core.is_finished:
         known[kind] = core
     if core:
@@ -115,14 +116,19 @@ def _takes_sets(problem: Problem, graph: Graph) -> bool:
     return graph.node_weights is None or isinstance(problem, MinimumDominatingSet)
 
 
-def _cut_core(graph: Graph) -> Core | None:
-    """For cuts. A graph with two sides has one that needs no search."""
-    has_low = (graph.degrees <= MOST).mean() >= LEAST_SHARE
-    return cut_core(graph) if has_low and two_sides(graph) is None else None
+def _quadratic_core(problem: Problem, graph: Graph) -> Core | None:
+    """For cuts and QUBOs. A graph with two sides has a cut that needs no search."""
+    is_cut = isinstance(problem, MaximumCut)
+    cut = graph if is_cut else as_cut(graph)
+    if (cut.degrees[: graph.num_nodes] <= MOST).mean() < LEAST_SHARE:
+        return None
+    if is_cut:
+        return cut_core(graph) if two_sides(graph) is None else None
+    return qubo_core(graph)
 
 
 def _set_core(problem: Problem, graph: Graph, limit_s: float | None) -> Core | None:
-    """For all others."""
+    """For sets."""
     if not _takes_sets(problem, graph):
         return None
     return SETS[type(problem)](graph, None if limit_s is None else SET_SHARE * limit_s)
