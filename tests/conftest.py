@@ -98,6 +98,14 @@ def _whole_graphs() -> Iterator[None]:
 
 
 @pytest.fixture
+def _highs_alone() -> Iterator[None]:
+    """`auto` gives all sparse graphs to HiGHS, also after `monkeypatch.undo()`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("diffuco.methods.proofs.CP_SAT_NODES", 0)
+        yield
+
+
+@pytest.fixture
 def _poisoned_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory that nobody wrote is NaN."""
     for name in ("empty", "empty_like"):

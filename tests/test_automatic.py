@@ -169,7 +169,7 @@ def test_dominating_sets_of_dense_communities_are_proven():
     assert proofs.proof_limit(get_problem("mis"), graph, 20.0) == 0
 
 
-@pytest.mark.usefixtures("_whole_graphs")
+@pytest.mark.usefixtures("_whole_graphs", "_highs_alone")
 def test_what_an_exact_solver_found_without_a_proof_counts_if_it_is_better(monkeypatch):
     graph = tree_graph(600, 20, 0.3, np.random.default_rng(0))
     best = diffuco.solve(graph, "mis", method="highs")
@@ -202,7 +202,7 @@ def test_what_an_exact_solver_found_without_a_proof_counts_if_it_is_better(monke
     assert limits == pytest.approx(given, abs=0.01)
 
 
-@pytest.mark.usefixtures("_whole_graphs")
+@pytest.mark.usefixtures("_whole_graphs", "_highs_alone")
 @pytest.mark.parametrize("is_better", [True, False])
 def test_seconds_are_those_of_the_proof_that_was_tried_and_of_the_search(monkeypatch, is_better):
     graph = tree_graph(600, 20, 0.3, np.random.default_rng(0))
@@ -219,6 +219,20 @@ def test_seconds_are_those_of_the_proof_that_was_tried_and_of_the_search(monkeyp
     solution = diffuco.solve(graph, "mis", device="cpu")
     assert (solution.chosen == chosen).all()
     assert 5.3 <= sum(solution.seconds.values()) < 7
+
+
+def test_weights_that_one_exact_solver_does_not_take_go_to_the_next():
+    graph = tree_graph(500, 20, 0.1, np.random.default_rng(0))
+    weighted = replace(graph, node_weights=np.random.default_rng(0).random(500))  # too many digits for CP-SAT
+    names = [solver.name for solver in proofs.provers(get_problem("mis"), weighted)]
+    assert names == ["cp-sat", "highs"]
+    assert diffuco.solve(weighted, "mis", device="cpu").found_by == "highs"
+
+
+def test_sparse_graphs_go_to_cp_sat_if_they_are_small_and_to_highs_if_they_are_large():
+    for num_nodes, name in ((4000, "cp-sat"), (4001, "highs")):
+        graph = er_graph(num_nodes, 3 / num_nodes, np.random.default_rng(0))
+        assert next(proofs.provers(get_problem("mds"), graph)).name == name
 
 
 def test_weights_that_no_exact_solver_takes_are_annealed():

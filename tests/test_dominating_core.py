@@ -150,6 +150,12 @@ def test_the_search_for_a_core_ends_where_it_settles_little():
     assert dominating_core(er_graph(3000, 8 / 3000, rng())).graph.num_nodes > 2900  # so few that all are looked at
 
 
+def test_long_paths_are_taken_out_from_their_ends():
+    path = Graph.from_edges([(i, i + 1) for i in range(49_999)])
+    core = dominating_core(path)
+    assert (core.graph.num_nodes, core.gain) == (0, 16_667)
+
+
 @pytest.mark.parametrize("is_weighted", [False, True])
 def test_auto_searches_the_core_and_answers_for_the_graph(monkeypatch, is_weighted):
     graph, searched = geometric_graph(1500, 8.0, rng()), []

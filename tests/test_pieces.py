@@ -119,7 +119,7 @@ def only_small_proofs(monkeypatch):
     monkeypatch.setattr(Highs, "prove", prove_small)
 
 
-@pytest.mark.usefixtures("_whole_graphs")
+@pytest.mark.usefixtures("_whole_graphs", "_highs_alone")
 @pytest.mark.parametrize("problem", ["mis", "mvc", "mds"])
 def test_what_is_proven_stays_and_only_the_rest_is_searched(problem, only_small_proofs):
     rng = np.random.default_rng(1)
@@ -168,7 +168,7 @@ def test_many_components_that_look_alike_are_proven(problem):
     assert (solution.found_by, solution.optimal, solution.feasible) == ("highs", True, True)
 
 
-@pytest.mark.usefixtures("_whole_graphs")
+@pytest.mark.usefixtures("_whole_graphs", "_highs_alone")
 def test_a_search_that_reaches_the_bound_is_optimal(monkeypatch):
     """An exact solver may know the best objective without having found a solution that has it."""
     graph = tree_graph(3000, 20, 0.05, np.random.default_rng(0))

@@ -72,7 +72,10 @@ def dominating_core(graph: Graph, limit_s: float | None = None) -> DominatingCor
     end_s = perf_counter() + (math.inf if limit_s is None else limit_s)
     rest = loops.make_rest(graph.csr.indptr, graph.csr.indices, graph.node_weights_or(1.0))
     look, taken = partial(loops.shrink, rest), lambda: graph.num_nodes - float(rest.counts[loops.NUM_LEFT]) / 2
-    if not is_shrunk(graph.num_nodes, rest.waiting, look, taken, end_s, LEAST_YIELD):
+    least_yield = (
+        LEAST_YIELD if graph.num_edges >= graph.num_nodes else None
+    )  # long paths are taken out from their ends
+    if not is_shrunk(graph, rest.waiting, look, taken, end_s, least_yield):
         return None
     loops.follow(rest.instead)
     left, nodes, copies = _what_is_left(graph, rest.nodes[:, : loops.AROUND].astype(np.bool_), rest.chosen)

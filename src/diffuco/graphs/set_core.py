@@ -91,14 +91,13 @@ def _shrunk(graph: Graph, end_s: float) -> "Rest | None":
     """What is left after all rules, or when the time is over; None if they find little."""
     from diffuco.ops import numba_set_core as loops
 
-    size = graph.num_nodes
     if graph.num_edges > MOST_EDGES:
         return None
     plain = graph if graph.edge_weights is None else replace(graph, edge_weights=None)
     rest = loops.make_rest(plain.csr.indptr, plain.csr.indices)
     least_yield = LEAST_YIELD if two_sides(plain) is None else None
-    look, taken = partial(loops.shrink, rest), lambda: float(size - rest.counts[loops.NUM_LEFT])
-    return rest if is_shrunk(size, rest.waiting, look, taken, end_s, least_yield) else None
+    look, taken = partial(loops.shrink, rest), lambda: float(graph.num_nodes - rest.counts[loops.NUM_LEFT])
+    return rest if is_shrunk(graph, rest.waiting, look, taken, end_s, least_yield) else None
 
 
 def _best_of_two_sides(graph: Graph, end_s: float) -> States | None:

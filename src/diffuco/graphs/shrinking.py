@@ -5,12 +5,13 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from diffuco.foundation.progress import report
+from diffuco.graphs.graph import Graph
 
 if TYPE_CHECKING:
     from diffuco.ops.numba_waiting import Waiting
 
-LOOKS_AT_ONCE = 20_000
-"""Nodes that are looked at before the clock is asked."""
+LOOKS_AT_ONCE, ENTRIES_AT_ONCE = 20_000, 1_000_000
+"""Nodes that are looked at before the clock is asked, and how many neighbours they may have in all, on average."""
 MOST_EDGES = 2**30 - 1
 """Places in the adjacency are numbers of 32 bits."""
 FIRST_SHARE = 0.25
@@ -18,7 +19,7 @@ FIRST_SHARE = 0.25
 
 
 def is_shrunk(
-    size: int,
+    graph: Graph,
     waiting: "Waiting",
     look: Callable[[int], None],
     num_taken: Callable[[], float],
@@ -31,10 +32,11 @@ def is_shrunk(
     """
     from diffuco.ops.numba_waiting import NUMBER
 
-    looks = 0
+    size, looks = graph.num_nodes, 0
+    looks_at_once = min(LOOKS_AT_ONCE, 1 + ENTRIES_AT_ONCE * size // (1 + 2 * graph.num_edges))
     while waiting.counts[NUMBER] and perf_counter() < end_s:
-        look(LOOKS_AT_ONCE)
-        looks += LOOKS_AT_ONCE
+        look(looks_at_once)
+        looks += looks_at_once
         taken = num_taken()
         report("taking out nodes", int(taken), size)
         is_known = FIRST_SHARE * size <= looks < size

@@ -38,7 +38,7 @@ from diffuco.methods.proofs import (
     is_worth_a_try,
     proof_limit,
     prove,
-    prover,
+    provers,
     try_proof,
 )
 from diffuco.methods.whole_cut import whole_cut
@@ -180,7 +180,7 @@ def walked(problem: Problem, graph: Graph, search: Search, settings: Settings) -
     walking = Walking(problem, graph, settings.seed, has_clock=limit_s is not None)
     best = NuMvc().go_on(walking, Deadline.after(limit_s and WALK_SHARE * limit_s))
     is_close = best.gap is not None and best.gap <= CLOSE and graph.num_edges <= CLOSE_EDGES
-    if not best.optimal and is_close and isinstance(prover(problem, graph), CpSat):
+    if not best.optimal and is_close and isinstance(next(provers(problem, graph), None), CpSat):
         proof_s = SPARSE_EXACT_S if limit_s is None else min(SPARSE_EXACT_S, CLOSE_SHARE * limit_s)
         tried = try_proof(problem, graph, settings.seed, proof_s)
         best = both(best, tried) if tried else best

@@ -1,6 +1,7 @@
 """What `auto` asks of exact solvers: which solver, on which graphs, for how long."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -22,6 +23,8 @@ EXACT: tuple[ExactMethod, ...] = (CliqueSearch(), CpSat(), Highs())
 EXACT_S = 1.0
 """Seconds that a proof may take; a time limit that is shorter is shared equally with the search."""
 EXACT_EDGES = 50_000
+CP_SAT_NODES = 4000
+"""The most nodes of a sparse graph for CP-SAT. HiGHS is ahead on larger ones."""
 SPARSE_EXACT_S = 5.0
 """The most seconds for a sparse graph that is not small, which takes as long to anneal, or half of a time limit."""
 SPARSE_NODES_PER_S = 2000
@@ -102,28 +105,22 @@ def proof_limit(problem: Problem, graph: Graph, limit_s: float | None, whole: Gr
 
 def try_proof(problem: Problem, graph: Graph, seed: int, limit_s: float) -> Solution | None:
     """What an exact solver finds in this time; None where there is none that takes the graph."""
-    solver = prover(problem, graph)
-    if solver is None:
-        return None
-    try:
-        return solver.solve_one(problem, graph, seed, Deadline.after(limit_s))
-    except InputError:  # weights that it cannot take
-        return None
-
-
-def prover(problem: Problem, graph: Graph) -> ExactMethod | None:
-    """The exact solver for a graph, if one is installed."""
-    if graph.num_nodes <= MAX_NODES and Enumeration().solves(problem):
-        return Enumeration()
-    weighted = graph.node_weights is not None and problem.uses_node_weights
-    for method in (CliqueSearch(), Highs()) if is_sparse(graph) and not is_small(problem, graph) else EXACT:
-        if (
-            method.solves(problem)
-            and not method.missing()
-            and not (weighted and not method.takes_node_weights(problem))
-        ):
-            return method
+    for solver in provers(problem, graph):
+        with suppress(InputError):  # weights that it cannot take
+            return solver.solve_one(problem, graph, seed, Deadline.after(limit_s))
     return None
+
+
+def provers(problem: Problem, graph: Graph) -> Iterator[ExactMethod]:
+    """The exact solvers for a graph that are installed, best first."""
+    if graph.num_nodes <= MAX_NODES and Enumeration().solves(problem):
+        yield Enumeration()
+    is_weighted = graph.node_weights is not None and problem.uses_node_weights
+    is_large = is_sparse(graph) and graph.num_nodes > CP_SAT_NODES
+    for method in (CliqueSearch(), Highs()) if is_large else EXACT:
+        takes_weights = not is_weighted or method.takes_node_weights(problem)
+        if method.solves(problem) and not method.missing() and takes_weights:
+            yield method
 
 
 def is_worth_a_try(problem: Problem, graph: Graph, whole: Graph, limit_s: float) -> bool:
