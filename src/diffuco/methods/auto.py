@@ -11,8 +11,7 @@ milliseconds to spend, a model that was trained on such graphs is ahead for cuts
 GPU tries both, and the graph itself decides (`contest`), while an exact solver runs beside on the CPU. And on a CPU,
 half of the chains for a cut of a large graph with hubs start from a sample of a narrow model.
 
-Except for cliques and QUBOs, nodes that need no search are taken out first, and all this is about what is left
-(`cores`).
+Except for cliques, nodes that need no search are taken out first, and all this is about what is left (`cores`).
 """
 
 from collections.abc import Iterator, Sequence

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from diffuco.graphs.cut_core import MOST, cut_core
 from diffuco.graphs.dominating_core import dominating_core
 from diffuco.graphs.graph import Graph
-from diffuco.graphs.qubo_core import as_cut, qubo_core
+from diffuco.graphs.qubo_core import qubo_core
 from diffuco.graphs.set_core import cover_core, set_core
 from diffuco.graphs.two_sides import two_sides
 from diffuco.methods.enumeration import MAX_NODES
@@ -25,7 +25,7 @@ from diffuco.problems import MaximumCut, MaximumIndependentSet, MinimumDominatin
 from diffuco.solution.result import Solution
 
 LEAST_SHARE = 0.1
-"""Of the nodes: the least that must have few neighbours for a cut or a QUBO. To take out less gains nothing."""
+"""Of the nodes: the least that must have few neighbours for a cut, or be taken out of a QUBO. Less gains nothing."""
 LEAST_S = 0.05
 SET_SHARE = 0.75
 """Of a time limit: after so much of it, what is left is searched, except for cuts and QUBOs."""
@@ -118,13 +118,11 @@ def _takes_sets(problem: Problem, graph: Graph) -> bool:
 
 def _quadratic_core(problem: Problem, graph: Graph) -> Core | None:
     """For cuts and QUBOs. A graph with two sides has a cut that needs no search."""
-    is_cut = isinstance(problem, MaximumCut)
-    cut = graph if is_cut else as_cut(graph)
-    if (cut.degrees[: graph.num_nodes] <= MOST).mean() < LEAST_SHARE:
-        return None
-    if is_cut:
-        return cut_core(graph) if two_sides(graph) is None else None
-    return qubo_core(graph)
+    if isinstance(problem, MaximumCut):
+        has_low = (graph.degrees <= MOST).mean() >= LEAST_SHARE
+        return cut_core(graph) if has_low and two_sides(graph) is None else None
+    core = qubo_core(graph)
+    return core if core.graph.num_nodes <= (1 - LEAST_SHARE) * graph.num_nodes else None
 
 
 def _set_core(problem: Problem, graph: Graph, limit_s: float | None) -> Core | None:
