@@ -76,17 +76,21 @@ def test_what_is_not_proven_is_searched(problem, without_proofs):
         assert get_problem(problem).check(solution.graph, solution.chosen).feasible
 
 
-def test_proofs_are_given_up_where_they_fail(monkeypatch):
+def test_proofs_are_given_up_where_they_fail_except_on_graphs_with_fewer_edges(monkeypatch):
     tried = []
 
     def fail(problem, graph, seed, limit_s):
-        tried.append(limit_s)
+        tried.append((graph.num_edges, limit_s))
 
     monkeypatch.setattr(proofs, "try_proof", fail)
-    graphs = get_dataset("rb-tiny").graphs("validation", 5)
+    graphs = sorted(get_dataset("rb-tiny").graphs("validation", 5), key=lambda graph: graph.num_edges)
+    edges = [graph.num_edges for graph in graphs]
     solutions = diffuco.solve(graphs, "mis", method="auto", device="cpu", time_limit_s=0.05)
-    assert tried == [0.025] * proofs.PATIENCE
+    assert tried == [(number, 0.025) for number in edges[: proofs.PATIENCE]]
     assert [solution.graph for solution in solutions] == graphs
+    tried.clear()
+    diffuco.solve([*graphs[3:], *graphs[:3]], "mis", method="auto", device="cpu", time_limit_s=0.05)
+    assert [number for number, _ in tried] == [edges[3], edges[4], edges[0]]
 
 
 def test_large_graphs_and_missing_solvers_are_not_tried(monkeypatch):

@@ -49,7 +49,7 @@ BRIEF, LEAST_BRIEF_S = 0.1, 0.2
 LEAST_LEFT = 0.25
 """Share of a time limit that the search gets, also after a solver that took longer than it was given."""
 PATIENCE = 2
-"""After this many graphs in a row that were not proven, others are not tried, except for a few nodes."""
+"""After this many graphs in a row that were not proven, only graphs with fewer edges than any of them are tried."""
 
 
 def prove(
@@ -65,20 +65,23 @@ def prove(
     `wholes` are the graphs of which these are left (`cores`). Cuts that leave out no edge need no solver, so they are
     looked for in all graphs that are not small.
     """
-    failures = 0
+    failed: list[int] = []  # their edges
     for position in positions:
         graph = graphs[position]
         whole = None if is_small(problem, graph) else whole_cut(problem, graph, seed)
         if whole:
             yield position, whole, whole.seconds["sample"]
-        if whole or (failures == PATIENCE and graph.num_nodes > MAX_NODES):
+        if whole or (len(failed) >= PATIENCE and graph.num_edges >= min(failed)):
             continue
         proof_s = proof_limit(problem, graph, limit_s, wholes[position])
         if not proof_s:
             continue
         clock = Deadline.after(proof_s)
         solution = try_proof(problem, graph, seed, proof_s)
-        failures = 0 if solution and solution.optimal else failures + 1
+        if not (solution and solution.optimal):
+            failed.append(graph.num_edges)
+        elif len(failed) < PATIENCE:
+            failed.clear()
         yield position, solution, clock.elapsed_s
 
 
