@@ -35,10 +35,11 @@ FAMILIES = {
     "uniform": lambda n, rng: er_graph(n, 8 / (n - 1), rng),
     "regular": lambda n, rng: regular_graph(n, 5, rng),
     "power-law": lambda n, rng: power_law_graph(n, 2.5, 3, rng),
+    "loose-power-law": lambda n, rng: power_law_graph(n, 2.5, 2, rng),
     "geometric": lambda n, rng: geometric_graph(n, 8.0, rng),
     "preferential": lambda n, rng: ba_graph(n, 4, rng),
 }
-"""Mean degree about 8, and 5 where every node has the same."""
+"""Mean degree about 8, 5 where every node has the same, and 5.5 with loose ends."""
 METHODS = ("auto", "anneal", "bifurcation")
 WARM_UP_S = 1.0
 PASSES = ({"samples": 1, "step_factor": 1}, {"samples": 4, "step_factor": 3})
