@@ -2,7 +2,7 @@
 
 import gc
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -15,8 +15,12 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 
 from diffuco.cli import main
+from diffuco.graphs.graph import Graph
+from diffuco.methods.anneal import FlipAnnealing
+from diffuco.methods.base import Settings
 from diffuco.model import Gnn, GnnConfig, save_checkpoint
-from diffuco.problems import all_problems
+from diffuco.problems import Problem, all_problems
+from diffuco.solution.result import Solution
 
 # There is memory, and a look through all that torch and numba have made takes a quarter of a second.
 gc.set_threshold(100_000, 50, 50)
@@ -95,6 +99,20 @@ def _whole_graphs() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("diffuco.methods.cores.EDGES_PER_S", {})
         yield
+
+
+@pytest.fixture
+def searched(monkeypatch: pytest.MonkeyPatch) -> list[Graph]:
+    """The graphs that are annealed."""
+    graphs: list[Graph] = []
+    solve = FlipAnnealing.solve
+
+    def recording(self: FlipAnnealing, problem: Problem, chosen: Sequence[Graph], given: Settings) -> list[Solution]:
+        graphs.extend(chosen)
+        return solve(self, problem, chosen, given)
+
+    monkeypatch.setattr(FlipAnnealing, "solve", recording)
+    return graphs
 
 
 @pytest.fixture

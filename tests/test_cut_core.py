@@ -85,18 +85,11 @@ def test_nothing_is_left_of_some_graphs_and_auto_proves_their_cuts(graph):
     assert solution.energies == [-core.gain]
 
 
-def test_auto_searches_the_core_and_answers_for_the_graph(monkeypatch):
+def test_auto_searches_the_core_and_answers_for_the_graph(monkeypatch, searched):
     monkeypatch.setattr(type(CUT), "proof_nodes", -1)
     monkeypatch.setattr(type(CUT), "proof_edges", -1)
     graphs = [power_law_graph(200, 2.2, 1, rng(1)), ba_graph(50, 4, rng())]
-    searched, seen = [], []
-    solve = FlipAnnealing.solve
-
-    def recording(self, problem, chosen, settings):
-        searched.extend(chosen)
-        return solve(self, problem, chosen, settings)
-
-    monkeypatch.setattr(FlipAnnealing, "solve", recording)
+    seen = []
     with following(seen.append):
         found = diffuco.solve(graphs[0], "max-cut", time_limit_s=0.3)
     assert searched[0].num_nodes < 100

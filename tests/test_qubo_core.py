@@ -12,7 +12,6 @@ from diffuco.graphs.generate import er_graph
 from diffuco.graphs.graph import Graph
 from diffuco.graphs.qubo_core import as_cut, qubo_core
 from diffuco.methods import cores
-from diffuco.methods.anneal import FlipAnnealing
 from diffuco.problems import get_problem
 
 QUBO = get_problem("qubo")
@@ -79,16 +78,9 @@ def test_auto_proves_qubos_of_which_nothing_is_left(graph):
     assert solution.objective <= diffuco.solve(graph, "qubo", method="anneal", time_limit_s=0.2, device="cpu").objective
 
 
-def test_auto_searches_the_core_and_answers_for_the_qubo(monkeypatch):
+def test_auto_searches_the_core_and_answers_for_the_qubo(monkeypatch, searched):
     monkeypatch.setattr("diffuco.methods.auto.prove", lambda *_: iter(()))
-    graph, searched = with_terms(power_law_graph(600, 2.2, 1, rng(1)), 1), []
-    solve = FlipAnnealing.solve
-
-    def recording(self, problem, chosen, settings):
-        searched.extend(chosen)
-        return solve(self, problem, chosen, settings)
-
-    monkeypatch.setattr(FlipAnnealing, "solve", recording)
+    graph = with_terms(power_law_graph(600, 2.2, 1, rng(1)), 1)
     found = diffuco.solve(graph, "qubo", time_limit_s=0.3, device="cpu")
     assert [some.num_nodes for some in searched] == [qubo_core(graph).graph.num_nodes]
     assert found.reason.endswith(cores.FOLLOWS)
