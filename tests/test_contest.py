@@ -62,7 +62,7 @@ def _few_chains(monkeypatch):
 def test_the_model_with_the_best_pass_draws_the_samples(given):
     for limit_s in (None, 0.5):
         given.clear()
-        solution = contest(MDS, hubs(), Settings(time_limit_s=limit_s))
+        solution = contest(MDS, hubs(), None, Settings(time_limit_s=limit_s))
         assert (solution.objective, solution.found_by) == (smallest().objective, "mds-sparse-48")
         assert solution.reason == "ahead of anneal on this graph"
         passes = {text for text in given if text.endswith(" 1 x1")}
@@ -83,7 +83,7 @@ def test_the_clock_starts_after_compiling(given, monkeypatch):
     monkeypatch.setattr(AnnealedSamples, "compile", slow)
     for _ in range(2):
         given.clear()
-        contest(MDS, hubs(), Settings(time_limit_s=6.0), lambda: True)
+        contest(MDS, hubs(), None, Settings(time_limit_s=6.0), lambda: True)
         assert len([text for text in given if text.endswith(" 1 x1")]) == 3  # each model had its turn
         assert len(compiled) == len(set(compiled)) == 3
 
@@ -99,7 +99,7 @@ def test_chains_from_coin_flips_go_on_if_they_are_soon_ahead(given, monkeypatch,
 
     monkeypatch.setattr("diffuco.methods.anneal.anneal", anneal)
     monkeypatch.setattr("diffuco.methods.contest.annealed_on", lambda problem, batch: "cuda")
-    solution = contest(MDS, hubs(), Settings(time_limit_s=0.3))
+    solution = contest(MDS, hubs(), None, Settings(time_limit_s=0.3))
     finders = ("anneal", "mds-sparse-48")
     first, second = finders if ahead else finders[::-1]
     assert (solution.found_by, solution.reason) == (first, f"ahead of {second} on this graph")
@@ -119,9 +119,9 @@ def test_chains_of_a_large_graph_start_cold_to_hot(given, monkeypatch):
         return states
 
     monkeypatch.setattr("diffuco.methods.anneal.anneal", anneal)
-    contest(MDS, hubs(), Settings())
+    contest(MDS, hubs(), None, Settings())
     monkeypatch.setattr("diffuco.methods.model.LARGE_NODES", 60)
-    contest(MDS, hubs(), Settings())
+    contest(MDS, hubs(), None, Settings())
     (_, small, none), (states, schedule, heat) = calls
     assert torch.equal(states, torch.from_numpy(smallest().chosen).float()[:, None].expand(-1, 32))
     assert none is None
@@ -132,14 +132,14 @@ def test_chains_of_a_large_graph_start_cold_to_hot(given, monkeypatch):
 
 def test_without_memory_for_samples_it_anneals(monkeypatch):
     monkeypatch.setattr("diffuco.methods.contest.fits", lambda need, device: False)
-    solution = contest(MDS, hubs(), Settings())
+    solution = contest(MDS, hubs(), None, Settings())
     assert (solution.found_by, solution.feasible) == ("anneal", True)
     assert solution.reason == "the memory is too small for samples of a model"
 
 
 def test_a_settled_contest_does_not_anneal(given, monkeypatch):
     monkeypatch.setattr("diffuco.methods.anneal.anneal", None)
-    assert contest(MDS, hubs(), Settings(time_limit_s=1.0), lambda: True).objective == smallest().objective
+    assert contest(MDS, hubs(), None, Settings(time_limit_s=1.0), lambda: True).objective == smallest().objective
 
 
 CUT = get_problem("max-cut")
@@ -148,9 +148,8 @@ NARROW = "max-cut-hubs-24"
 
 @pytest.fixture
 def steps_take(monkeypatch):
-    """Tell how long a step of the narrow model takes; see how often samples take their steps. Nothing is taken out."""
+    """Tell how long a step of the narrow model takes; see how often samples take their steps."""
     factors: list[int] = []
-    monkeypatch.setattr("diffuco.methods.contest.core_of", lambda *_, **_options: None)
 
     def sample(self, problem, batch, step_factor, seeds):
         factors.append(step_factor)
@@ -179,7 +178,7 @@ def test_half_of_the_chains_on_a_cpu_start_from_a_sample(steps_take, monkeypatch
     monkeypatch.setattr("diffuco.methods.anneal.anneal", anneal)
     told = []
     settings = Settings(time_limit_s=1.0, on_solved=told.append)
-    solution = contest_on_cpu(CUT, hubs(), NARROW, settings)
+    solution = contest_on_cpu(CUT, hubs(), None, NARROW, settings)
     states, heat = calls[0]
     assert states[:, 0].eq(1).all()
     assert 0.2 < states[:, 1].mean() < 0.8
@@ -193,7 +192,7 @@ def test_half_of_the_chains_on_a_cpu_start_from_a_sample(steps_take, monkeypatch
 def test_a_sample_on_a_cpu_takes_its_steps_as_often_as_there_is_time(steps_take):
     for step_s, expected in ((1e-9, [12]), (0.75 * 0.5 / 24 / 3.5, [3]), (1.0, [])):
         factors = steps_take(step_s)
-        solution = contest_on_cpu(CUT, hubs(), NARROW, Settings(time_limit_s=0.5))
+        solution = contest_on_cpu(CUT, hubs(), None, NARROW, Settings(time_limit_s=0.5))
         assert factors == expected
         if not expected:
             assert (solution.found_by, solution.feasible) == ("anneal", True)
@@ -204,7 +203,7 @@ def test_a_sample_on_a_cpu_is_of_the_model(monkeypatch):
     monkeypatch.setattr("diffuco.methods.contest.anneal_parts", lambda chains, clock: chains.start())  # one round
     monkeypatch.setattr("diffuco.methods.contest.MOST_REPEATED", 1)
     monkeypatch.setattr("diffuco.methods.contest.timed_step", lambda model, batch, clock: (clock, 1e-6))
-    first, second = (contest_on_cpu(CUT, hubs(), NARROW, Settings(seed=1, time_limit_s=2.0)) for _ in range(2))
+    first, second = (contest_on_cpu(CUT, hubs(), None, NARROW, Settings(seed=1, time_limit_s=2.0)) for _ in range(2))
     assert first.found_by == NARROW  # coin flips are not annealed here
     assert first.objective == second.objective
 
@@ -234,9 +233,9 @@ def test_auto_takes_samples_on_a_cpu_for_large_graphs_with_hubs():
 def test_auto_cuts_a_large_graph_with_hubs_on_a_cpu(monkeypatch):
     asked = []
 
-    def contested(problem, graph, name, settings):
+    def contested(problem, graph, core, name, settings):
         asked.append(name)
-        return contest_on_cpu(problem, graph, name, settings)
+        return contest_on_cpu(problem, graph, core, name, settings)
 
     monkeypatch.setattr("diffuco.methods.contest.contest_on_cpu", contested)
     graph = ba_graph(automatic.LARGE_NODES, 4, np.random.default_rng(0))
@@ -270,7 +269,7 @@ def test_a_draw_has_no_more_samples_than_there_is_time_for(given):
 @pytest.mark.parametrize("problem", ["mis", "max-cut", "mds"])
 def test_the_same_seed_finds_the_same_where_no_clock_decides(problem):
     graph = ba_graph(30, 2, np.random.default_rng(1))
-    first, second = (contest(get_problem(problem), graph, Settings(seed=3)) for _ in range(2))
+    first, second = (contest(get_problem(problem), graph, None, Settings(seed=3)) for _ in range(2))
     assert first.feasible
     assert (first.objective, first.found_by) == (second.objective, second.found_by)
     assert np.array_equal(first.chosen, second.chosen)

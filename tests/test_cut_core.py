@@ -17,7 +17,6 @@ from diffuco.methods import auto as automatic
 from diffuco.methods import cores
 from diffuco.methods.anneal import FlipAnnealing
 from diffuco.methods.base import Settings
-from diffuco.methods.contest import contest, contest_on_cpu
 from diffuco.methods.linear import integers
 from diffuco.problems import get_problem
 
@@ -154,7 +153,7 @@ def test_a_sample_of_a_model_is_of_the_whole_graph_and_the_core_is_annealed_from
 
     monkeypatch.setattr("diffuco.methods.anneal.anneal", anneal)
     monkeypatch.setattr("diffuco.methods.contest.timed_step", lambda model, batch, clock: (clock, 1e-3))
-    solution = contest_on_cpu(CUT, graph, NARROW, Settings(time_limit_s=1.0))
+    solution = automatic.sampled_on_cpu(CUT, graph, NARROW, Settings(time_limit_s=1.0))
     assert solution.found_by == NARROW  # coin flips are not annealed here
     assert calls[0].shape[0] == cut_core(graph).graph.num_nodes < 300
     assert (solution.graph, len(solution.chosen)) == (graph, 300)
@@ -172,7 +171,7 @@ def test_the_contest_samples_the_whole_graph_and_anneals_the_core(monkeypatch, l
     monkeypatch.setattr("diffuco.methods.anneal.anneal", anneal)
     monkeypatch.setattr("diffuco.methods.contest.annealed_on", lambda problem, batch: "cuda")  # both kinds of chains
     with following(lambda seen: told.append(seen.best)):
-        solution = contest(CUT, graph, Settings(time_limit_s=limit_s))
+        solution = automatic.contested(CUT, graph, Settings(time_limit_s=limit_s))
     assert set(sizes) == {cut_core(graph).graph.num_nodes}
     assert solution.found_by != "anneal"
     assert (solution.graph, len(solution.chosen)) == (graph, 300)

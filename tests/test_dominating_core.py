@@ -17,12 +17,11 @@ from diffuco.graphs.generate import ba_graph, er_graph, rb_graph
 from diffuco.graphs.graph import Graph
 from diffuco.methods import auto as automatic
 from diffuco.methods import cores
-from diffuco.methods.base import Settings
-from diffuco.methods.contest import contest
+from diffuco.methods.base import Deadline, Settings
 from diffuco.methods.highs import Highs
 from diffuco.ops import numba_dominating_core as loops
 from diffuco.ops.numba_waiting import NUMBER
-from diffuco.problems import get_problem
+from diffuco.problems import MinimumDominatingSet, get_problem
 
 MDS = get_problem("mds")
 
@@ -196,7 +195,31 @@ def test_samples_are_of_the_whole_graph_and_chains_of_its_core(monkeypatch):
         "diffuco.methods.contest.AnnealedSamples.anneal_from",
         lambda self, problem, batch, states, generator, clock: annealed.append(batch.num_rows) or states,
     )
-    solution = contest(MDS, graph, settings)
+    solution = automatic.contested(MDS, graph, settings)
     assert solution.feasible
     assert solution.graph is graph
     assert annealed == [cores.core_of(MDS, graph, None).graph.num_nodes]
+
+
+def test_the_proof_beside_the_contest_is_of_the_core(monkeypatch):
+    monkeypatch.setattr(cores, "is_small", lambda *_: False)
+    graph, sizes = geometric_graph(300, 8.0, rng()), []
+
+    def proving(problem, some, seed, limit_s):
+        sizes.append(some.num_nodes)
+        return Highs().solve_one(problem, some, seed, Deadline.after(limit_s))
+
+    monkeypatch.setattr(automatic, "try_proof", proving)
+    solution = automatic.contested(MDS, graph, Settings(place=torch.device("cpu")))
+    assert sizes == [cores.core_of(MDS, graph, None).graph.num_nodes]
+    assert (solution.found_by, solution.optimal, solution.graph) == ("highs", True, graph)
+    assert solution.objective == diffuco.solve(graph, "mds", method="highs").objective
+
+
+def test_a_core_that_took_all_of_its_time_is_known_for_shorter_limits(monkeypatch):
+    graph = geometric_graph(3000, 8.0, rng())
+    unfinished = dominating_core(graph, None)._replace(is_finished=False)
+    monkeypatch.setitem(cores.SETS, MinimumDominatingSet, lambda *_: unfinished._replace())
+    first = cores.core_of(MDS, graph, 2.0)
+    assert cores.core_of(MDS, graph, 1.0) is first
+    assert cores.core_of(MDS, graph, 3.0) is not first

@@ -117,7 +117,7 @@ class Automatic(Method):
         with in_units(1.0, plus=cores[0].gain if cores[0] else 0.0):  # only one graph is followed
             found = self.solve_left(problem, left, replace(settings, time_limit_s=left_s), graphs)
         return [
-            after(spent_s, lifted(core, graph, solution) if core else solution)
+            after(spent_s, lifted(core, graph, solution))
             for core, graph, solution in zip(cores, graphs, found, strict=True)
         ]
 
@@ -166,11 +166,17 @@ def searched(problem: Problem, graphs: Sequence[Graph], search: Search, settings
     if search.walks:
         return [walked(problem, graph, search, settings) for graph in graphs]
     if search.narrow is not None:
-        from diffuco.methods.contest import contest_on_cpu
-
-        return [contest_on_cpu(problem, graph, search.narrow, settings) for graph in graphs]
+        return [sampled_on_cpu(problem, graph, search.narrow, settings) for graph in graphs]
     found = searcher(search).solve(problem, graphs, settings)
     return [replace(solution, reason=search.reason) for solution in found]
+
+
+def sampled_on_cpu(problem: Problem, graph: Graph, narrow: str, settings: Settings) -> Solution:
+    """What is found by chains of which half start from a sample of a narrow model."""
+    from diffuco.methods.contest import contest_on_cpu
+
+    core = core_of(problem, graph, settings.time_limit_s)
+    return lifted(core, graph, contest_on_cpu(problem, graph, core, narrow, settings))
 
 
 def walked(problem: Problem, graph: Graph, search: Search, settings: Settings) -> Solution:
@@ -276,7 +282,7 @@ def is_contested(problem: Problem, graph: Graph, settings: Settings) -> bool:
 def contested(problem: Problem, graph: Graph, settings: Settings, whole: Graph | None = None) -> Solution:
     """What the best search finds, or an exact solver beside it, which is waited for only if there is no time limit.
 
-    The graph may be what is left of a `whole`.
+    The graph may be what is left of a `whole`. Of one that is sampled as a whole, the solver gets the core.
     """
     from diffuco.methods.contest import contest
 
@@ -284,16 +290,18 @@ def contested(problem: Problem, graph: Graph, settings: Settings, whole: Graph |
         return crossed
     whole = whole or graph
     limit_s = settings.time_limit_s
-    proof_s = proof_limit(problem, graph, None, whole) if limit_s is None else BESIDE_SHARE * limit_s
+    core = core_of(problem, graph, limit_s, is_sampled=True)
+    left = core.graph if core else graph
+    proof_s = proof_limit(problem, left, None, whole) if limit_s is None else BESIDE_SHARE * limit_s
     has_time = limit_s is None or limit_s >= EXACT_S + graph.num_edges / EDGES_PER_S
     proof = None
-    if has_time and is_worth_a_try(problem, graph, whole, proof_s):
-        proof = beside(lambda: try_proof(problem, graph, settings.seed, proof_s))
+    if has_time and is_worth_a_try(problem, left, whole, proof_s):
+        proof = beside(lambda: try_proof(problem, left, settings.seed, proof_s))
 
-    def proven() -> Solution | None:
+    def is_proven() -> bool:
         solution = proof.result() if proof and proof.done() else None
-        return solution if solution and solution.optimal else None
+        return solution is not None and solution.optimal
 
-    found = contest(problem, graph, settings, lambda: proven() is not None)
+    found = contest(problem, graph, core, settings, is_proven)
     tried = proof.result() if proof and (limit_s is None or proof.done()) else None
-    return proven() or better(found, tried)
+    return lifted(core, graph, tried if tried and tried.optimal else better(found, tried))

@@ -10,7 +10,8 @@ coldest improves its sample, and the hottest forgets it.
 On a CPU, a narrow network draws one sample, and takes each of its steps as often as a share of the time allows. Then
 half of the chains start from the sample and half from coin flips, for the rest of the time.
 
-Samples are of the whole graph. If many nodes can be taken out of it (`cores`), chains are of what is left.
+Samples are of the whole graph. If many nodes can be taken out of it (`cores`), chains and the answer are of what is
+left.
 
 Legend: N rows, S states.
 """
@@ -32,7 +33,7 @@ from diffuco.inference.refinement import schedule_for
 from diffuco.methods.anneal import Chains, FlipAnnealing, anneal_parts, anneal_until, annealed_on, flip_coins
 from diffuco.methods.annealer import decoded
 from diffuco.methods.base import Deadline, Settings
-from diffuco.methods.cores import Core, core_of, lifted
+from diffuco.methods.cores import Core
 from diffuco.methods.model import AnnealedSamples, Pass, heats, solver_with
 from diffuco.pretrained.choice import full_models
 from diffuco.problems import Problem, weight_unit
@@ -51,19 +52,25 @@ _used: set[tuple[str, torch.device]] = set()
 
 
 def contest(
-    problem: Problem, graph: Graph, settings: Settings, is_settled: Callable[[], bool] = lambda: False
+    problem: Problem,
+    graph: Graph,
+    core: Core | None,
+    settings: Settings,
+    is_settled: Callable[[], bool] = lambda: False,
 ) -> Solution:
-    """The best of all chains, or of the samples alone if `is_settled` says after sampling that there is no need."""
+    """The best of all chains, or of the samples alone if `is_settled` says after sampling that there is no need.
+
+    If the graph has a core, the answer is for that.
+    """
     clock = Deadline.after(settings.time_limit_s)
     batch = unit_batch(problem, [graph], settings.device)
     generator = torch.Generator(settings.device).manual_seed(settings.seed)
     seeds = np.random.default_rng(settings.seed)
     tried, clock = try_models(problem, graph, batch, seeds, settings, clock)
+    left = Left.of(problem, graph, core, batch)
     if not tried:
-        (solution,) = FlipAnnealing().solve(problem, [graph], settings)
-        return replace(solution, reason="the memory is too small for samples of a model")
+        return left.annealed(settings, clock, "the memory is too small for samples of a model")
     model, first = min(tried, key=lambda some: float(problem.energy(batch, some[1].sample)))
-    left = Left.of(problem, graph, batch, settings)
     kept, winner, loser = left.states_of(first.sample), model.found_by, FlipAnnealing.name
     with left.told():
         if clock.limit_s is not None and annealed_on(problem, batch) == "cuda":  # coin flips are never ahead elsewhere
@@ -91,11 +98,9 @@ class Left:
     core: Core | None
 
     @classmethod
-    def of(cls, problem: Problem, graph: Graph, batch: Batch, settings: Settings) -> "Left":
+    def of(cls, problem: Problem, graph: Graph, core: Core | None, batch: Batch) -> "Left":
         """Of a graph whose batch is given."""
-        if core := core_of(problem, graph, settings.time_limit_s, is_sampled=True):
-            batch = unit_batch(problem, [core.graph], settings.device)
-        return cls(problem, graph, batch, core)
+        return cls(problem, graph, unit_batch(problem, [core.graph], batch.device) if core else batch, core)
 
     @property
     def graph(self) -> Graph:
@@ -113,11 +118,18 @@ class Left:
         """Progress is told as objectives of the whole graph."""
         return in_units(weight_unit(self.problem, self.graph), plus=self.core.gain if self.core else 0.0)
 
+    def annealed(self, settings: Settings, clock: Deadline, reason: str) -> Solution:
+        """What chains from coin flips find, without samples."""
+        with self.told():
+            timed = replace(settings, time_limit_s=None if clock.limit_s is None else clock.remaining_s)
+            (solution,) = FlipAnnealing().solve(self.problem, [self.graph], timed)
+        return replace(solution, reason=reason)
+
     def solution(self, states: Tensor, clock: Deadline, winner: str, loser: str, settings: Settings) -> Solution:
-        """The best of the states, for the whole graph."""
+        """The best of the states."""
         told = {"found_by": winner, "reason": f"ahead of {loser} on this graph", "seed": settings.seed}
         (solution,) = decoded(self.problem, [self.graph], self.batch, states, clock, **told)
-        return lifted(self.core, self.whole, solution) if self.core else solution
+        return solution
 
 
 def run_both(
@@ -139,20 +151,22 @@ def both_chains(problem: Problem, batch: Batch, sample: Tensor, half: int, gener
     return Chains(problem, batch, start, schedule_for(problem, batch.largest).temperature, generator, heat)
 
 
-def contest_on_cpu(problem: Problem, graph: Graph, name: str, settings: Settings) -> Solution:
-    """The best of chains from a sample of a narrow model and of chains from coin flips, within a time limit."""
+def contest_on_cpu(problem: Problem, graph: Graph, core: Core | None, name: str, settings: Settings) -> Solution:
+    """The best of chains from a sample of a narrow model and of chains from coin flips, within a time limit.
+
+    If the graph has a core, the answer is for that.
+    """
     clock = Deadline.after(settings.time_limit_s)
     batch = unit_batch(problem, [graph], settings.device)
     report(f"trying {name}")
     model = AnnealedSamples(solver_with(problem, name, settings.device), "")
     clock, step_s = timed_step(model, batch, clock)
     step_factor = int(SHARE_ON_CPU * clock.remaining_s / (step_s * model.solver.sampler.num_steps))
+    left = Left.of(problem, graph, core, batch)
     if not step_factor or not fits(model.solver.requirement(graph, samples=1), settings.device):
-        (solution,) = FlipAnnealing().solve(problem, [graph], replace(settings, time_limit_s=clock.remaining_s))
-        return replace(solution, reason=f"a sample of {name} would take too much time or memory")
+        return left.annealed(settings, clock, f"a sample of {name} would take too much time or memory")
     seeds, generator = np.random.default_rng(settings.seed), torch.Generator().manual_seed(settings.seed)
     sample = model.sample(problem, batch, min(step_factor, MOST_REPEATED), seeds)
-    left = Left.of(problem, graph, batch, settings)
     half = model.num_chains(problem, left.batch, clock) // 2
     with left.told():
         chains = both_chains(problem, left.batch, left.states_of(sample), half, generator)

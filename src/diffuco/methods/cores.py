@@ -4,6 +4,7 @@ Cuts: `graphs.cut_core`; QUBOs: `graphs.qubo_core`; independent sets and vertex 
 sets: `graphs.dominating_core`.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -65,8 +66,9 @@ class Core(Protocol):
         """Answers for the whole graph from answers for the core. [nodes of the core, S] -> [N, S]."""
 
 
-_known: WeakKeyDictionary[Graph, dict[type[Problem], Core | None]] = WeakKeyDictionary()
-"""Cores of graphs in use: that of a large graph is asked for twice."""
+_known: WeakKeyDictionary[Graph, dict[type[Problem], tuple[Core | None, float]]] = WeakKeyDictionary()
+"""Cores of graphs in use, and up to which time limit more time leaves no less. That of a large graph is asked for more
+than once."""
 
 
 def core_of(problem: Problem, graph: Graph, limit_s: float | None, *, is_sampled: bool = False) -> Core | None:
@@ -78,16 +80,16 @@ def core_of(problem: Problem, graph: Graph, limit_s: float | None, *, is_sampled
     if kind not in EDGES_PER_S or graph.num_nodes <= MAX_NODES:  # a few nodes are enumerated anyway
         return None
     known = _known.setdefault(graph, {})
-    if kind in known:
-        return known[kind]
+    core, most_s = known.get(kind, (None, -math.inf))
+    if most_s >= (math.inf if limit_s is None else limit_s):
+        return core
     edges_per_s = (SAMPLED_EDGES_PER_S if is_sampled else EDGES_PER_S)[kind]
     if limit_s is not None and limit_s < LEAST_S + graph.num_edges / edges_per_s:
         return None
     core = _set_core(problem, graph, limit_s) if kind in SETS else _quadratic_core(problem, graph)
-    if core is None or core.is_finished:
-        known[kind] = core
+    known[kind] = core, math.inf if limit_s is None or core is None or core.is_finished else limit_s
     if core:
-        _known[core.graph] = {kind: None}
+        _known[core.graph] = {kind: (None, math.inf)}
     return core
 
 
@@ -132,8 +134,10 @@ def _set_core(problem: Problem, graph: Graph, limit_s: float | None) -> Core | N
     return SETS[type(problem)](graph, None if limit_s is None else SET_SHARE * limit_s)
 
 
-def lifted(core: Core, graph: Graph, found: Solution) -> Solution:
-    """The answer for a graph that follows from one for its core."""
+def lifted(core: Core | None, graph: Graph, found: Solution) -> Solution:
+    """The answer for a graph that follows from one for its core, if it has one."""
+    if core is None:
+        return found
     states = core.extend(found.states, graph.num_nodes)
     chosen = core.extend(found.chosen[:, None], graph.num_nodes)[:, 0]
     objectives = [found.problem.check(graph, state).objective for state in states.T]
