@@ -46,9 +46,9 @@ ROWS: dict[str, tuple[Stage, ...]] = {
         ("max-clique-rb-small-32", {"anneal_epochs": 21, **THEN}),
     ),
     "mis-large": (
-        ("mis-rb-small", {"anneal_epochs": 30, **FIRST}),
-        ("mis-rb-large", {"anneal_epochs": 36, **FIRST}),
-        ("mis-rb-large-64", {"anneal_epochs": 11, "num_steps": 32, "start_temperature": 0.003, **THEN}),
+        ("mis-rb-small", {"anneal_epochs": 40, **FIRST}),
+        ("mis-rb-large", {"anneal_epochs": 48, "start_temperature": 0.05, **FIRST}),
+        ("mis-rb-large-64", {"anneal_epochs": 9, "num_steps": 32, "start_temperature": 0.003, **THEN}),
     ),
 }
 """Recipes of the runs of each row, and what changes in them; each starts from the model of the one before."""

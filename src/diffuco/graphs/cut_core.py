@@ -59,6 +59,10 @@ class CutCore(NamedTuple):
             whole[nodes] = (weights[:, :, None] * (1 - 2 * whole[neighbors].astype(np.int8))).sum(1) > 0
         return whole
 
+    def restrict(self, states: States) -> States:
+        """What cuts of the whole graph say about the core. [N, S] -> [nodes of the core, S]."""
+        return states[self.nodes]
+
 
 def cut_core(graph: Graph, *, kept: int | None = None) -> CutCore:
     """The core of a graph for cuts; a maximum cut of it `extend`s to one of the graph. One node may be `kept`.

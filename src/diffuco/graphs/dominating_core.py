@@ -49,9 +49,24 @@ class DominatingCore(NamedTuple):
 
     def extend(self, states: States, num_nodes: int) -> States:
         """Sets of the whole graph from sets of the core. [nodes of the core, S] -> [N, S]."""
-        whole = np.zeros((num_nodes + 1, states.shape[1]), dtype=np.bool_)  # the last row is for -1
+        whole = np.zeros((num_nodes, states.shape[1]), dtype=np.bool_)
         place, column = np.nonzero(states[: len(self.nodes)])
-        whole[self.instead[self.nodes[place]], column] = True
+        whole[self.nodes[place], column] = True
+        return self.settled(whole)
+
+    def restrict(self, states: States) -> States:
+        """What sets of the whole graph say about the core. [N, S] -> [nodes of the core, S]."""
+        kept = self.settled(states)[self.nodes]
+        return np.pad(kept, [(0, self.graph.num_nodes - len(kept)), (0, 0)])
+
+    def settled(self, states: States) -> States:
+        """The same sets with the nodes that are chosen whatever else is, and with those that others stand in for.
+
+        [N, S] -> [N, S].
+        """
+        place, column = np.nonzero(states)
+        whole = np.zeros((len(states) + 1, states.shape[1]), dtype=np.bool_)  # the last row is for -1
+        whole[self.instead[place], column] = True
         return whole[:-1] | self.chosen[:, None]
 
 

@@ -35,6 +35,10 @@ class QuboCore(NamedTuple):
         anchor = np.zeros((1, states.shape[1]), dtype=np.bool_)
         return self.cut.extend(np.concatenate([states, anchor]), num_nodes + 1)[:-1]
 
+    def restrict(self, states: States) -> States:
+        """What variables of the whole QUBO say about the core. [N, S] -> [variables of the core, S]."""
+        return states[self.nodes]
+
 
 def as_cut(graph: Graph) -> Graph:
     """The graph whose cuts have the values of a QUBO, times -1. The anchor is its last node.

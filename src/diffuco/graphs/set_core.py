@@ -56,6 +56,10 @@ class SetCore(NamedTuple):
         unfold(whole, self.folds)
         return whole ^ self.is_cover
 
+    def restrict(self, states: States) -> States:
+        """What sets or covers of the whole graph say about the core. [N, S] -> [nodes of the core, S]."""
+        return states[self.nodes]
+
 
 def set_core(graph: Graph, limit_s: float | None = None) -> SetCore | None:
     """The core for independent sets; None if few nodes would be taken out.

@@ -108,11 +108,10 @@ class Left:
         return self.core.graph if self.core else self.whole
 
     def states_of(self, samples: Tensor) -> Tensor:
-        """What samples of the whole graph [N, S] say about it; new nodes of a core are not chosen."""
+        """What samples of the whole graph [N, S] say about it."""
         if self.core is None:
             return samples
-        kept = samples[torch.from_numpy(self.core.nodes).to(samples.device)]
-        return torch.cat([kept, kept.new_zeros(self.graph.num_nodes - len(kept), kept.shape[1])])
+        return torch.from_numpy(self.core.restrict(samples.bool().cpu().numpy())).to(samples)
 
     def told(self) -> AbstractContextManager[None]:
         """Progress is told as objectives of the whole graph."""

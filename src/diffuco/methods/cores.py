@@ -51,10 +51,6 @@ class Core(Protocol):
         """The graph that is left."""
 
     @property
-    def nodes(self) -> NDArray[np.int64]:
-        """Its nodes in the whole graph. Nodes of the core that come after those are new."""
-
-    @property
     def gain(self) -> float:
         """What all other nodes add to the objective."""
 
@@ -64,6 +60,9 @@ class Core(Protocol):
 
     def extend(self, states: NDArray[np.bool_], num_nodes: int) -> NDArray[np.bool_]:
         """Answers for the whole graph from answers for the core. [nodes of the core, S] -> [N, S]."""
+
+    def restrict(self, states: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """What answers for the whole graph say about the core. [N, S] -> [nodes of the core, S]."""
 
 
 _known: WeakKeyDictionary[Graph, dict[type[Problem], tuple[Core | None, float]]] = WeakKeyDictionary()
