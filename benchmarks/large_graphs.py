@@ -24,7 +24,7 @@ from rich.table import Table
 import diffuco
 from diffuco.foundation.devices import pick_device
 from diffuco.foundation.provenance import hardware
-from diffuco.graphs.families import geometric_graph, power_law_graph, regular_graph
+from diffuco.graphs.families import geometric_graph, grid_graph, power_law_graph, regular_graph
 from diffuco.graphs.generate import ba_graph, er_graph
 from diffuco.graphs.graph import Graph
 from diffuco.methods import get_method
@@ -37,9 +37,10 @@ FAMILIES = {
     "power-law": lambda n, rng: power_law_graph(n, 2.5, 3, rng),
     "loose-power-law": lambda n, rng: power_law_graph(n, 2.5, 2, rng),
     "geometric": lambda n, rng: geometric_graph(n, 8.0, rng),
+    "mesh": lambda n, rng: grid_graph(n, 0.1, rng, triangles=True),
     "preferential": lambda n, rng: ba_graph(n, 4, rng),
 }
-"""Mean degree about 8, 5 where every node has the same, and 5.5 with loose ends."""
+"""Mean degree about 8, 5 where every node has the same, 5.5 with loose ends, and 5.4 of triangles, a tenth missing."""
 METHODS = ("auto", "anneal", "bifurcation")
 WARM_UP_S = 1.0
 PASSES = ({"samples": 1, "step_factor": 1}, {"samples": 4, "step_factor": 3})

@@ -63,6 +63,44 @@ def test_parts_of_a_graph_with_short_cycles_are_searched(name, monkeypatch):
     assert first == best <= min(rounds)
 
 
+def cold_states(problem, graph, count):
+    """States that were annealed for a short time, one after the other, and their batch."""
+    batch = SparseBatch.from_graphs([graph])
+    schedule = Schedule(annealing.PART_SWEEPS, problem.annealing.temperature)
+    coins = annealing.flip_coins(batch, count, torch.Generator().manual_seed(0))
+    return annealing.anneal(problem, batch, coins, schedule), batch
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("is_told", [True, False])
+def test_samples_with_parts_to_give_are_merged_first(name, is_told, monkeypatch):
+    """All chains start from the first sample and stay there, so they have nothing to give each other."""
+    problem, clock = get_problem(name), stopped_clock(monkeypatch)
+    samples, batch = cold_states(problem, geometric_graph(4000, 8.0, np.random.default_rng(0)), 3)
+    merged = float(problem.energy(batch, best_parts(problem, batch, samples))[0, 0])
+
+    def stay(problem, batch, states, schedule, **_):
+        clock.now += SWEEP_S * schedule.num_sweeps
+        return samples[:, :1].expand_as(states)
+
+    monkeypatch.setattr(annealing, "anneal", stay)
+    start = partial(samples[:, :1].expand, -1, 3)
+    chains = annealing.Chains(problem, batch, start, problem.annealing.temperature, torch.Generator())
+    states = annealing.anneal_parts(chains, Deadline.after(1.0), samples if is_told else None)
+    energies = problem.energy(batch, states)[0]
+    assert states.shape == samples.shape
+    assert float(energies[0]) == float(energies.min())
+    assert (float(energies[0]) == merged) == is_told
+
+
+def test_what_merging_gains_is_asked_of_states_that_differ():
+    problem = get_problem("mis")
+    samples, batch = cold_states(problem, geometric_graph(4000, 8.0, np.random.default_rng(0)), 2)
+    first = samples[:, problem.energy(batch, samples)[0].argsort()]
+    assert annealing.merging_pays(problem, batch, torch.cat([first[:, :1]] * 3 + [first[:, 1:]], dim=1))
+    assert not annealing.merging_pays(problem, batch, first[:, :1].expand(-1, 3))
+
+
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_others_are_annealed_as_a_whole(name, monkeypatch):
     graph = er_graph(4000, 8 / 4000, np.random.default_rng(0))

@@ -62,7 +62,7 @@ def test_chains_start_from_as_many_samples_as_there_is_time_for(monkeypatch, lim
         states = torch.rand(batch.num_rows, count, generator=torch.Generator().manual_seed(len(counts))).round()
         return states, {"sample": 0.0, "decode": 0.0}
 
-    def keep_the_start(chains, deadline):
+    def keep_the_start(chains, deadline, samples):
         starts.append(chains.start())
         return chains.start()
 

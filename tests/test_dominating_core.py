@@ -223,3 +223,17 @@ def test_a_core_that_took_all_of_its_time_is_known_for_shorter_limits(monkeypatc
     first = cores.core_of(MDS, graph, 2.0)
     assert cores.core_of(MDS, graph, 1.0) is first
     assert cores.core_of(MDS, graph, 3.0) is not first
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_set_says_about_the_core_what_the_core_makes_of_it(weighted):
+    graph = geometric_graph(400, 8.0, rng())
+    graph = replace(graph, node_weights=rng().integers(1, 4, 400).astype(float)) if weighted else graph
+    core = dominating_core(graph)
+    found = diffuco.solve(graph, "mds", method="greedy")
+    told = core.restrict(found.chosen[:, None])[:, 0]
+    in_core = diffuco.check(core.graph, MDS, told)
+    back = diffuco.check(graph, MDS, core.extend(told[:, None], graph.num_nodes)[:, 0])
+    assert in_core.feasible
+    assert back.feasible
+    assert in_core.objective + core.gain == back.objective <= found.objective

@@ -34,7 +34,7 @@ FIRST_SWEEPS = 20
 FIRST_NODES = 2**20
 """Sweeps of the round from which the speed is known, for up to so many nodes; fewer beyond."""
 LEAST_GAIN = 2e-4
-"""Of the energy: what merging the first chains must gain, so that parts are searched."""
+"""Of the energy: what merging two samples, or the first chains, must gain, so that parts are searched."""
 MERGING = 10
 """Times that energies take: about what merging two chains does, and asking whether it pays."""
 FLIPPED = 0.1
@@ -188,23 +188,32 @@ class PartsTrial:
         self.round_s = PART_SWEEPS * sweep_s
         if not self.pays:
             clock = Deadline.after(None)
-            order = problem.energy(batch, states).argsort(1)[:, :2]
+            problem.energy(batch, states)
             energy_s = clock.elapsed_s
             self.ending_s = ENDING * energy_s
             if MERGING * energy_s + self.round_s + self.ending_s > self.deadline.remaining_s:
                 return False
-            two = states.gather(1, batch.spread(order))
-            before, after = (problem.energy(batch, x)[:, 0].sum() for x in (two, best_parts(problem, batch, two)))
-            self.pays = bool(before - after > LEAST_GAIN * after.abs())
+            self.pays = merging_pays(problem, batch, states)
         return self.pays
 
 
-def anneal_parts(chains: Chains, deadline: Deadline) -> Tensor:
+def merging_pays(problem: Problem, batch: Batch, states: Tensor) -> bool:
+    """Whether the best parts of two states have much less energy than the better one: the best, and the next best."""
+    energies = problem.energy(batch, states)
+    best = energies.argmin(1, keepdim=True)
+    is_other = batch.graph_mean((states != states.gather(1, batch.spread(best))).to(states.dtype)) > 0
+    second = energies.where(is_other, torch.inf).argmin(1, keepdim=True)
+    two = states.gather(1, batch.spread(torch.cat([best, second], dim=1)))
+    before, after = (problem.energy(batch, x)[:, 0].sum() for x in (two, best_parts(problem, batch, two)))
+    return bool(before - after > LEAST_GAIN * after.abs())
+
+
+def anneal_parts(chains: Chains, deadline: Deadline, samples: Tensor | None = None) -> Tensor:
     """The same, and on a large graph the best parts of all chains in the first. [N, S].
 
-    Where short chains have different parts to give, as on roads, grids and meshes, most of the time goes into
-    short rounds: flip some nodes of the best state, anneal at less than the full temperature, and keep the parts that
-    are better.
+    Where short chains have different parts to give, or the samples that they start from, as on roads, grids and meshes,
+    most of the time goes into short rounds: flip some nodes of the best state, anneal at less than the full
+    temperature, and keep the parts that are better.
     """
     problem, batch = chains.problem, chains.batch
     if not has_parts(batch):
@@ -212,10 +221,12 @@ def anneal_parts(chains: Chains, deadline: Deadline) -> Tensor:
 
     deadline = after_compiling(deadline, problem, batch, lambda: chains.round(1))
     trial = PartsTrial(chains, deadline)
+    trial.pays = samples is not None and merging_pays(problem, batch, samples)
+    given = best_parts(problem, batch, samples)[:, :1] if samples is not None and trial.pays else None
     states = anneal_until(chains, deadline, trial)
     if not trial.pays and not trial(states, trial.round_s / PART_SWEEPS):
         return states
-    merged = best_parts(problem, batch, states)
+    merged = best_parts(problem, batch, states if given is None else torch.cat([given, states], dim=1))
     best, rounds = merged[:, :1], 0
     schedule = Schedule(PART_SWEEPS, PART_HEAT * chains.temperature)
     while deadline.remaining_s > trial.round_s + trial.ending_s:
@@ -227,4 +238,4 @@ def anneal_parts(chains: Chains, deadline: Deadline) -> Tensor:
         finish(batch.device)
         rounds, trial.round_s = rounds + 1, clock.elapsed_s
         report("searching parts, rounds", rounds, best=partial(best_objective, problem, batch, best))
-    return torch.cat([best, merged[:, 1:]], dim=1)
+    return torch.cat([best, merged[:, 1 : states.shape[1]]], dim=1)

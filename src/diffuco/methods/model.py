@@ -173,7 +173,9 @@ class AnnealedSamples(Annealer):
         if batch.largest >= LARGE_NODES:
             schedule, heat = schedule_for(problem, batch.largest), heats(problem, batch, samples.shape[1])
         chains = Chains(problem, batch, lambda: samples, schedule.temperature, generator, heat)
-        return anneal_once(chains, schedule.num_sweeps) if deadline.limit_s is None else anneal_parts(chains, deadline)
+        if deadline.limit_s is None:
+            return anneal_once(chains, schedule.num_sweeps)
+        return anneal_parts(chains, deadline, samples)
 
     def draw(
         self, problem: Problem, batch: Batch, deadline: Deadline, seeds: np.random.Generator, first: Pass | None = None
