@@ -37,7 +37,7 @@ SETS: dict[type[Problem], Callable[[Graph, float | None], "Core | None"]] = {
 }
 EDGES_PER_S = dict.fromkeys((MaximumCut, Qubo), 100_000) | dict.fromkeys(SETS, 500_000)
 """Problems for which nodes are taken out: the edges that each second of a time limit is for, beyond `LEAST_S`."""
-SAMPLED_EDGES_PER_S = EDGES_PER_S | {MinimumDominatingSet: 100_000}
+SAMPLED_EDGES_PER_S = EDGES_PER_S | {MinimumDominatingSet: 250_000}
 """The same on a GPU, which finds more in a second, for large graphs that models sample."""
 FOLLOWS = "nodes that need no search were taken out first"
 """One note for many graphs."""
