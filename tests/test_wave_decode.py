@@ -6,7 +6,7 @@ import torch
 
 from diffuco import ops
 from diffuco.graphs.batch import SparseBatch
-from diffuco.graphs.families import power_law_graph
+from diffuco.graphs.families import grid_graph, power_law_graph
 from diffuco.graphs.generate import ba_graph, er_graph
 from diffuco.graphs.graph import Graph
 from diffuco.inference.decoding import adjacency_of, conditional_expectation, with_float64_degrees
@@ -81,6 +81,25 @@ def test_samples_are_decoded_in_parts_that_fit_the_memory(monkeypatch, name, at_
     monkeypatch.setattr(ops, "_stays_on_gpu", lambda _: True)
     assert torch.equal(conditional_expectation(get_problem(name), batch, probs), expected)
     assert shapes == ([1, 1, 1] if at_once == 1 else [3])
+
+
+@pytest.mark.parametrize("name", ["mis", "mds"])
+@pytest.mark.parametrize("is_long", [True, False])
+def test_states_that_take_too_many_waves_are_decoded_by_the_loop(monkeypatch, name, is_long):
+    """A mesh of equal states is decided row by row, one of random numbers in a few waves."""
+    rng = np.random.default_rng(0)
+    batch = SparseBatch.from_graphs([grid_graph(900, 0.0, rng, triangles=True)])
+    probs = torch.zeros(batch.num_rows, 2) if is_long else torch.from_numpy(rng.random((batch.num_rows, 2)))
+    expected, loops = conditional_expectation(get_problem(name), batch, probs), []
+    for function in ("decode_quadratic", "decode_cover"):
+        decode = getattr(numba_decode, function)
+        monkeypatch.setattr(
+            numba_decode, function, lambda *given, decode=decode: loops.append(decode(*given)) or loops[-1]
+        )
+    monkeypatch.setattr(torch_wave_decode, "WAVES", 30)
+    monkeypatch.setattr(ops, "_stays_on_gpu", lambda _: True)
+    assert torch.equal(conditional_expectation(get_problem(name), batch, probs), expected)
+    assert len(loops) == is_long
 
 
 @pytest.mark.gpu

@@ -79,9 +79,11 @@ def decode_quadratic(
         decoded: Tensor = made.decode_quadratic(probs, adjacency, linear, edge, pair, token_size)
         return decoded
     if isinstance(adjacency, CsrAdjacency) and not pair and token_size == 1 and _stays_on_gpu(probs):
-        return _in_parts(
+        waves = _in_parts(
             probs, adjacency, lambda some: torch_wave_decode.decode_quadratic(some, adjacency, linear, edge)
         )
+        if waves is not None:
+            return waves
     # Imported here: numba would double the time the package takes to import.
     from diffuco.ops import numba_decode
 
@@ -103,7 +105,11 @@ def decode_cover(
         decoded: Tensor = made.decode_cover(probs, adjacency, penalty, token_size, costs)
         return decoded
     if isinstance(adjacency, CsrAdjacency) and token_size == 1 and _stays_on_gpu(probs):
-        return _in_parts(probs, adjacency, lambda some: torch_wave_decode.decode_cover(some, adjacency, penalty, costs))
+        waves = _in_parts(
+            probs, adjacency, lambda some: torch_wave_decode.decode_cover(some, adjacency, penalty, costs)
+        )
+        if waves is not None:
+            return waves
     from diffuco.ops import numba_decode
 
     states = numba_decode.decode_cover(probs.cpu(), _csr(adjacency), penalty, token_size, costs and costs.cpu())
@@ -239,11 +245,16 @@ def _colors_pay(states: Tensor, adjacency: CsrAdjacency) -> bool:
     return False
 
 
-def _in_parts(probs: Tensor, adjacency: CsrAdjacency, decode: Callable[[Tensor], Tensor]) -> Tensor:
-    """Decode as many samples at a time as memory was planned for. [N, S] -> [N, S]."""
+def _in_parts(probs: Tensor, adjacency: CsrAdjacency, decode: Callable[[Tensor], Tensor | None]) -> Tensor | None:
+    """Decode as many samples at a time as memory was planned for, or none. [N, S] -> [N, S]."""
     at_once = max(1, torch_wave_decode.ENTRIES_AT_ONCE // max(1, len(adjacency.indices) + len(probs)))
-    parts = probs.split(at_once, dim=1)  # type: ignore[no-untyped-call]
-    return torch.cat([decode(some) for some in parts], dim=1)
+    parts = []
+    for some in probs.split(at_once, dim=1):  # type: ignore[no-untyped-call]
+        states = decode(some)
+        if states is None:
+            return None
+        parts.append(states)
+    return torch.cat(parts, dim=1)
 
 
 def _triton_module(name: str) -> ModuleType:

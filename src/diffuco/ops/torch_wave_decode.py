@@ -5,6 +5,9 @@ nearby alone, so all nodes whose earlier ones are decided can be decided at once
 sparse graphs take tens of waves, and every edge is looked at a few times in all, so a GPU needs milliseconds where the
 loop takes a second. Tokens hold one node. The reference is `numba_decode`.
 
+States of a mesh may take as many waves as a side of it has nodes: nodes with the same state come in the order of their
+rows. Then nothing is decoded here, and the loop is faster.
+
 Legend: N rows of all graphs, S samples per graph, E directed edges. Samples are decoded as copies of the graphs, so
 there are N * S nodes; the copy of row i in sample s is node s * N + i.
 """
@@ -17,14 +20,17 @@ from diffuco.ops.torch_decode import SMALLEST_FREE, TIE, fixed_point_scale
 
 ENTRIES_AT_ONCE = 2**24
 """Directed edges and nodes, times samples, that are decoded together; more samples are decoded in parts."""
+WAVES, COPIES_PER_WAVE = 200, 4000
+"""So many waves are worth it, and one more for so many copies: a wave takes a GPU as long as the loop takes for those.
+Random orders of a million nodes with hubs take up to 300."""
 BYTES_PER_ENTRY = 100
 """What decoding a cover holds of each at its peak: ten numbers of 64 bits, and what sorting needs."""
 
 
-def decode_quadratic(probs: Tensor, adjacency: CsrAdjacency, linear: Tensor, edge: float) -> Tensor:
+def decode_quadratic(probs: Tensor, adjacency: CsrAdjacency, linear: Tensor, edge: float) -> Tensor | None:
     """States that minimise a quadratic energy node by node. Reference: `numba_decode`. [N, S] -> [N, S], float64.
 
-    A node waits for its neighbours that come earlier.
+    A node waits for its neighbours that come earlier. None: there are too many waves.
     """
     lists = Copies(adjacency, probs.shape[1])
     values = probs.T.double().reshape(-1)
@@ -35,8 +41,11 @@ def decode_quadratic(probs: Tensor, adjacency: CsrAdjacency, linear: Tensor, edg
     waits_for = torch.zeros_like(everyone)
     owners, neighbors, _ = lists.of(everyone)
     waits_for.index_add_(0, owners, (ranks[neighbors] < ranks[owners]).long())
-    wave = (waits_for == 0).nonzero()[:, 0]
+    wave, num_waves = (waits_for == 0).nonzero()[:, 0], 0
     while len(wave):
+        num_waves += 1
+        if num_waves > WAVES + len(values) / COPIES_PER_WAVE:
+            return None
         owners, neighbors, edges = lists.of(wave)
         sums = torch.zeros(len(wave), dtype=torch.float64, device=values.device)
         sums.index_add_(0, lists.positions(wave), couplings[edges] * values[neighbors])
@@ -47,11 +56,14 @@ def decode_quadratic(probs: Tensor, adjacency: CsrAdjacency, linear: Tensor, edg
     return values.view(probs.shape[1], -1).T
 
 
-def decode_cover(probs: Tensor, adjacency: CsrAdjacency, penalty: float, costs: CoverCosts | None = None) -> Tensor:
+def decode_cover(
+    probs: Tensor, adjacency: CsrAdjacency, penalty: float, costs: CoverCosts | None = None
+) -> Tensor | None:
     """States that minimise a cover energy node by node. Reference: `numba_decode`. [N, S] -> [N, S], float64.
 
     Each node has a queue of those that can cover it, itself and its neighbours, by rank. A node is decided when it is
-    the first in every queue that it stands in, save those of nodes that are covered already.
+    the first in every queue that it stands in, save those of nodes that are covered already. None: there are too many
+    waves.
     """
     num_samples, num_rows = probs.shape[1], len(probs)
     lists = Copies(adjacency, num_samples)
@@ -85,8 +97,11 @@ def decode_cover(probs: Tensor, adjacency: CsrAdjacency, penalty: float, costs: 
     waits_for = lengths.clone()
     opened = members[heads]
     waits_for.index_add_(0, opened, torch.full_like(opened, -1))
-    wave = (waits_for == 0).nonzero()[:, 0]
+    wave, num_waves = (waits_for == 0).nonzero()[:, 0], 0
     while len(wave):
+        num_waves += 1
+        if num_waves > WAVES + len(values) / COPIES_PER_WAVE:
+            return None
         at = ranges(firsts[wave], lengths[wave])
         position = torch.arange(len(wave), device=wave.device).repeat_interleave(lengths[wave], output_size=len(at))
         here = places[at]
