@@ -56,6 +56,9 @@ def main() -> None:
     for family in arguments.families:
         for num_nodes in arguments.nodes:
             graph = FAMILIES[family](num_nodes, np.random.default_rng(0))
+            if arguments.weights:
+                weights = np.random.default_rng(1).integers(1, arguments.weights, num_nodes, endpoint=True)
+                graph = replace(graph, node_weights=weights)
             about = {"family": family, "nodes": num_nodes, "edges": graph.num_edges}
             for problem in arguments.problems:
                 for found in measured(graph, problem, arguments):
@@ -126,6 +129,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--methods", nargs="+", default=METHODS)
     parser.add_argument("--limits", nargs="+", type=float, default=[1.0, 4.0])
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--weights", type=int, metavar="MOST", help="nodes weigh 1 to so much; default: 1")
     parser.add_argument("--device", default="auto")
     add_options(parser)
     return parser.parse_args()

@@ -31,11 +31,22 @@ def rng(seed=0):
 
 
 def of_all_sets(graph):
-    """All independent sets of a graph and their sizes. [N, sets], [sets]."""
+    """All independent sets of a graph and what they weigh. [N, sets], [sets]."""
     states = oracle.all_states(graph.num_nodes).T.astype(bool)
     u, v = graph.edges.T
     sets = states[:, ~(states[u] & states[v]).any(axis=0)]
-    return sets, sets.sum(axis=0)
+    return sets, graph.node_weights_or(1.0) @ sets
+
+
+WEIGHTS = {
+    "none": lambda _: None,
+    "whole": lambda size: rng(size).integers(1, 6, size).astype(float),
+    "real": lambda size: rng(size).integers(1, 60, size) / 10 if size % 2 else rng(size).random(size),
+}
+
+
+def with_weights(graph, kind):
+    return replace(graph, node_weights=WEIGHTS[kind](graph.num_nodes))
 
 
 def largest(graph):
@@ -57,21 +68,24 @@ def _always(monkeypatch):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_sets_of_the_core_extend_to_sets_of_the_graph_and_the_largest_to_the_largest(seed):
-    graph = some_graph(seed)
+@pytest.mark.parametrize("kind", WEIGHTS)
+def test_sets_of_the_core_extend_to_sets_of_the_graph_and_the_largest_to_the_largest(seed, kind):
+    graph = with_weights(some_graph(seed), kind)
     core = set_core(graph)
     if core is None:  # nothing can be taken out, as the degrees tell
-        assert graph.degrees.min() >= 3
+        assert graph.degrees.min() >= 3 or kind != "none"
         return
-    of_core, sizes = of_all_sets(core.graph)
+    of_core, weights = of_all_sets(core.graph)
     extended = core.extend(of_core, graph.num_nodes)
     u, v = graph.edges.T
     assert not (extended[u] & extended[v]).any()
-    np.testing.assert_array_equal(extended.sum(axis=0), sizes + core.gain)
-    assert sizes.max() + core.gain == of_all_sets(graph)[1].max()
+    own = graph.node_weights_or(1.0)
+    np.testing.assert_allclose(own @ extended, weights + core.gain, rtol=1e-12)
+    assert weights.max() + core.gain == pytest.approx(of_all_sets(graph)[1].max(), rel=1e-12)
     covers = cover_core(graph)
     np.testing.assert_array_equal(covers.extend(~of_core, graph.num_nodes), ~extended)
-    np.testing.assert_array_equal((~extended).sum(axis=0), (~of_core).sum(axis=0) + covers.gain)
+    of_left = core.graph.node_weights_or(1.0) @ ~of_core
+    np.testing.assert_allclose(own @ ~extended, of_left + covers.gain, rtol=1e-12)
 
 
 LARGER = {
@@ -85,19 +99,21 @@ LARGER = {
 
 
 @pytest.mark.usefixtures("_always")
-@pytest.mark.parametrize("graph", LARGER.values(), ids=LARGER)
-def test_a_core_is_a_graph_from_which_nothing_can_be_taken_out_and_has_the_optimum(graph):
+@pytest.mark.parametrize("kind", WEIGHTS)
+@pytest.mark.parametrize("family", LARGER)
+def test_a_core_is_a_graph_from_which_nothing_can_be_taken_out_and_has_the_optimum(family, kind):
+    graph = with_weights(LARGER[family], kind)
     core = set_core(graph)
     if core is None:
-        assert graph is LARGER["rb"]
+        assert family == "rb"
         return
     left = core.graph
     assert core.is_finished
     keys = left.edges @ [left.num_nodes, 1]
     assert (np.diff(keys) > 0).all()
     assert (left.edges[:, 0] < left.edges[:, 1]).all()
-    assert left.num_nodes == 0 or left.degrees.min() >= 3
-    assert (largest(left) if left.num_nodes else 0) + core.gain == largest(graph)
+    assert left.num_nodes == 0 or left.degrees.min() >= (3 if kind == "none" else 2)
+    assert (largest(left) if left.num_nodes else 0) + core.gain == pytest.approx(largest(graph), rel=1e-9)
 
 
 def test_a_core_that_time_cut_short_is_a_core_too():
@@ -144,7 +160,7 @@ def test_nodes_are_taken_out_where_that_pays():
     assert core.graph.num_nodes == 0
     assert cores.core_of(MIS, sparse, 0.01) is core  # it is known now
     assert cores.core_of(MVC, sparse, None).gain == 600 - core.gain
-    assert cores.core_of(MIS, replace(sparse, node_weights=rng().random(600)), None) is None
+    assert cores.core_of(MIS, with_weights(sparse, "real"), None).graph.num_nodes < 60
     assert cores.core_of(MIS, power_law_graph(60, 2.2, 1, rng()), None) is None  # exact solvers need no help
     left = cores.core_of(MIS, er_graph(1000, 5 / 1000, rng()), None)
     assert cores.core_of(MIS, left.graph, None) is None

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 States = NDArray[np.bool_]
 
-LEAST_YIELD = 0.04
+LEAST_YIELD = 0.03
 """Of the first looks: the least share that must take out a node for more."""
 
 
@@ -82,9 +82,10 @@ def set_core(graph: Graph, limit_s: float | None = None) -> SetCore | None:
     place[nodes] = np.arange(len(nodes))
     u, v = place[loops.edges_left(rest)].T
     edges = np.stack(np.divmod(np.sort(u * len(nodes) + v), max(1, len(nodes))), axis=1)
-    left = Graph(len(nodes), edges, name=graph.name)
-    folds, gain = rest.folds[: rest.counts[loops.NUM_FOLDS]], float(rest.counts[loops.GAIN])
-    best = _best_of_two_sides(left, end_s)
+    weights = None if graph.node_weights is None else rest.weights[nodes]
+    left = Graph(len(nodes), edges, node_weights=weights, name=graph.name)
+    folds, gain = rest.folds[: rest.counts[loops.NUM_FOLDS]], float(rest.gain[0])
+    best = _best_of_two_sides(left, end_s) if weights is None else None
     if best is not None:
         rest.chosen[nodes[best]] = True
         left, nodes, gain = Graph(0, edges[:0], name=graph.name), nodes[:0], gain + float(best.sum())
@@ -98,8 +99,9 @@ def _shrunk(graph: Graph, end_s: float) -> "Rest | None":
     if graph.num_edges > MOST_EDGES:
         return None
     plain = graph if graph.edge_weights is None else replace(graph, edge_weights=None)
-    rest = loops.make_rest(plain.csr.indptr, plain.csr.indices)
-    least_yield = LEAST_YIELD if two_sides(plain) is None else None
+    rest = loops.make_rest(plain.csr.indptr, plain.csr.indices, graph.node_weights)
+    is_matched = graph.node_weights is None and two_sides(plain) is not None
+    least_yield = None if is_matched else LEAST_YIELD
     look, taken = partial(loops.shrink, rest), lambda: float(graph.num_nodes - rest.counts[loops.NUM_LEFT])
     return rest if is_shrunk(graph, rest.waiting, look, taken, end_s, least_yield) else None
 
@@ -127,4 +129,7 @@ def cover_core(graph: Graph, limit_s: float | None = None) -> SetCore | None:
     1.0
     """
     core = set_core(graph, limit_s)
-    return core and core._replace(gain=graph.num_nodes - core.graph.num_nodes - core.gain, is_cover=True)
+    if core is None:
+        return None
+    whole, left = (float(some.node_weights_or(1.0).sum()) for some in (graph, core.graph))
+    return core._replace(gain=whole - left - core.gain, is_cover=True)

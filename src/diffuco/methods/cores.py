@@ -112,9 +112,7 @@ def _load(kind: type[Problem]) -> None:
 
 def _takes_sets(problem: Problem, graph: Graph) -> bool:
     """Whether nodes of a graph may be taken out for a set. Small graphs are proven without."""
-    if type(problem) not in SETS or is_small(problem, graph):
-        return False
-    return graph.node_weights is None or isinstance(problem, MinimumDominatingSet)
+    return type(problem) in SETS and not is_small(problem, graph)
 
 
 def _quadratic_core(problem: Problem, graph: Graph) -> Core | None:

@@ -129,11 +129,15 @@ def provers(problem: Problem, graph: Graph) -> Iterator[ExactMethod]:
 def is_worth_a_try(problem: Problem, graph: Graph, whole: Graph, limit_s: float) -> bool:
     """Whether a solver is worth so many seconds on what is left of a whole graph that is not small.
 
-    For a dominating set, everything that presolve finds is taken out already, so what is left has to be in pieces.
+    If that is in pieces, each is tried as if it were alone. For a dominating set it has to be, because everything that
+    presolve finds is taken out already.
     """
+    is_left = graph is not whole and graph.num_edges <= problem.proof_edges
+    is_in_pieces = is_left and largest_component(graph) < LARGE_NODES
     if isinstance(problem, MinimumDominatingSet) and graph is not whole:
-        return graph.num_edges <= problem.proof_edges and largest_component(graph) < LARGE_NODES
-    return any(may_be_proven(problem, some, limit_s) for some in telling(problem, graph, whole))
+        return is_in_pieces
+    is_easy = is_in_pieces and is_sparse(graph)
+    return is_easy or any(may_be_proven(problem, some, limit_s) for some in telling(problem, graph, whole))
 
 
 def telling(problem: Problem, graph: Graph, whole: Graph) -> tuple[Graph, ...]:
