@@ -1,8 +1,9 @@
 """What an independent set or a vertex cover has to decide of a graph: other nodes are taken out, losing nothing.
 
 `ops.numba_set_core` has the rules. Of most real networks, of power laws, trees and geometric graphs they leave little
-or nothing; of random graphs of which nearly all nodes have three neighbours or more, nearly everything. If what is left
-has two sides, as grids have, the rest is a matter of matching them (`ops.numba_matching`), and nothing is left.
+or nothing; of random graphs of which nearly all nodes have three neighbours or more, nearly everything; of graphs with
+node weights more if these hardly differ. If what is left has two sides, as grids have, and no weights, the rest is a
+matter of matching them (`ops.numba_matching`), and nothing is left.
 
 Legend: N nodes of the whole graph, F folds, S states.
 """
