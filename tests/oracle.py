@@ -17,6 +17,15 @@ def all_states(num_nodes: int) -> np.ndarray:
     )
 
 
+def dominating_sets(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
+    """All dominating sets of a graph and what they weigh. [N, sets], [sets]."""
+    states = all_states(graph.num_nodes).T.astype(bool)
+    near = np.eye(graph.num_nodes)
+    near[graph.edges[:, 0], graph.edges[:, 1]] = near[graph.edges[:, 1], graph.edges[:, 0]] = 1
+    sets = states[:, (near @ states > 0).all(axis=0)]
+    return sets, graph.node_weights_or(1.0) @ sets
+
+
 def energy(problem, graph: Graph, x: np.ndarray) -> float:
     """H(X) of one state, term by term as the table prints it."""
     edges = {(int(u), int(v)) for u, v in graph.edges}

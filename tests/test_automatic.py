@@ -225,7 +225,8 @@ def test_seconds_are_those_of_the_proof_that_was_tried_and_of_the_search(monkeyp
     assert 5.3 <= sum(solution.seconds.values()) < 7
 
 
-def test_weights_that_one_exact_solver_does_not_take_go_to_the_next():
+def test_weights_that_one_exact_solver_does_not_take_go_to_the_next(monkeypatch):
+    monkeypatch.setattr(automatic, "core_of", lambda *_, **_options: None)
     graph = tree_graph(500, 20, 0.1, np.random.default_rng(0))
     weighted = replace(graph, node_weights=np.random.default_rng(0).random(500))  # too many digits for CP-SAT
     names = [solver.name for solver in proofs.provers(get_problem("mis"), weighted)]

@@ -11,7 +11,7 @@ import oracle
 from diffuco.graphs import dominating_core as module
 from diffuco.graphs import shrinking
 from diffuco.graphs.components import component_numbers
-from diffuco.graphs.dominating_core import dominating_core
+from diffuco.graphs.dominating_core import dominating_core, settled_core
 from diffuco.graphs.families import geometric_graph, grid_graph, power_law_graph, regular_graph, tree_graph
 from diffuco.graphs.generate import ba_graph, er_graph, rb_graph
 from diffuco.graphs.graph import Graph
@@ -28,13 +28,6 @@ MDS = get_problem("mds")
 
 def rng(seed=0):
     return np.random.default_rng(seed)
-
-
-def of_all_sets(graph):
-    """All dominating sets of a graph and what they weigh. [N, sets], [sets]."""
-    states = oracle.all_states(graph.num_nodes).T.astype(bool)
-    sets = states[:, [diffuco.check(graph, MDS, state).feasible for state in states.T]]
-    return sets, graph.node_weights_or(1.0) @ sets
 
 
 def smallest(graph):
@@ -63,12 +56,12 @@ def test_sets_of_the_core_extend_to_sets_of_the_graph_and_the_smallest_to_the_sm
     core = dominating_core(graph)
     if core is None:  # nothing is settled
         return
-    of_core, worth = of_all_sets(core.graph)
+    of_core, worth = oracle.dominating_sets(core.graph)
     extended = core.extend(of_core, graph.num_nodes)
     assert all(diffuco.check(graph, MDS, state).feasible for state in extended.T)
     found = graph.node_weights_or(1.0) @ extended
     assert (found <= worth + core.gain + 1e-9).all()
-    assert worth.min() + core.gain == pytest.approx(of_all_sets(graph)[1].min())
+    assert worth.min() + core.gain == pytest.approx(oracle.dominating_sets(graph)[1].min())
     assert found.min() == pytest.approx(worth.min() + core.gain)
 
 
@@ -92,7 +85,7 @@ LARGER = {
 def test_a_core_has_the_optimum_and_is_a_part_of_the_graph_with_leaves(graph, is_weighted):
     if is_weighted:
         graph = replace(graph, node_weights=rng().integers(1, 4, graph.num_nodes).astype(float))
-    core = dominating_core(graph)
+    core = settled_core(graph)
     assert core.is_finished
     assert (smallest(core.graph) if core.graph.num_nodes else 0) + core.gain == smallest(graph)
     num_kept = len(core.nodes)
@@ -112,7 +105,7 @@ def test_chosen_nodes_do_not_join_pieces_of_what_is_left():
     """A hub that is chosen has a candidate in each of two cycles, which are left."""
     cycles = [(5 * c + i, 5 * c + (i + 1) % 5) for c in range(2) for i in range(5)]
     graph = Graph.from_edges([*cycles, (0, 10), (5, 10), (10, 11), (10, 12)])
-    core = dominating_core(graph)
+    core = settled_core(graph)
     assert component_numbers(core.graph.num_nodes, core.graph.edges).max() + 1 == 2
     assert (core.nodes == 10).sum() == 2
     assert core.gain == -1
@@ -218,7 +211,7 @@ def test_the_proof_beside_the_contest_is_of_the_core(monkeypatch):
 
 def test_a_core_that_took_all_of_its_time_is_known_for_shorter_limits(monkeypatch):
     graph = geometric_graph(3000, 8.0, rng())
-    unfinished = dominating_core(graph, None)._replace(is_finished=False)
+    unfinished = settled_core(graph)._replace(is_finished=False)
     monkeypatch.setitem(cores.SETS, MinimumDominatingSet, lambda *_: unfinished._replace())
     first = cores.core_of(MDS, graph, 2.0)
     assert cores.core_of(MDS, graph, 1.0) is first

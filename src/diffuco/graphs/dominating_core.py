@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from diffuco.graphs.components import component_numbers
 from diffuco.graphs.graph import Graph
+from diffuco.graphs.short_chains import ShortChains, short_chains
 from diffuco.graphs.shrinking import MOST_EDGES, is_shrunk
 
 Ints = NDArray[np.int64]
@@ -70,11 +71,66 @@ class DominatingCore(NamedTuple):
         return whole[:-1] | self.chosen[:, None]
 
 
-def dominating_core(graph: Graph, limit_s: float | None = None) -> DominatingCore | None:
+class Steps(NamedTuple):
+    """The core of a core, and so on, and the way back."""
+
+    cores: list[ShortChains | DominatingCore]
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that is left in the end."""
+        return self.cores[-1].graph
+
+    @property
+    def gain(self) -> float:
+        """What all others add to a set of it."""
+        return sum(core.gain for core in self.cores)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether there was time to look at all nodes."""
+        return all(core.is_finished for core in self.cores)
+
+    def extend(self, states: States, num_nodes: int) -> States:
+        """Sets of the whole graph from sets of the core. [nodes of the core, S] -> [N, S]."""
+        sizes = [num_nodes, *(core.graph.num_nodes for core in self.cores)]
+        for core, size in zip(reversed(self.cores), reversed(sizes[:-1]), strict=True):
+            states = core.extend(states, size)
+        return states
+
+    def restrict(self, states: States) -> States:
+        """What sets of the whole graph say about the core. [N, S] -> [nodes of the core, S]."""
+        for core in self.cores:
+            states = core.restrict(states)
+        return states
+
+
+def dominating_core(graph: Graph, limit_s: float | None = None) -> Steps | None:
     """The core for dominating sets; None if little would be taken out.
 
+    Chains are shortened first, and again if what is left has others.
+    """
+    end_s = perf_counter() + (math.inf if limit_s is None else limit_s)
+    cores: list[ShortChains | DominatingCore] = []
+    while True:
+        left = cores[-1].graph if cores else graph
+        short = short_chains(left)
+        if short:
+            cores.append(short)
+        elif cores:
+            break
+        settled = settled_core(short.graph if short else left, end_s - perf_counter())
+        if settled is None:
+            break
+        cores.append(settled)
+    return Steps(cores) if cores else None
+
+
+def settled_core(graph: Graph, limit_s: float = math.inf) -> DominatingCore | None:
+    """What is left once choices and demands are taken out that settle themselves; None if these are few.
+
     >>> square_with_tail = Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0), (3, 4)])
-    >>> core = dominating_core(square_with_tail)
+    >>> core = settled_core(square_with_tail)
     >>> core.graph, core.gain
     (Graph(num_nodes=0, num_edges=0), 2.0)
     >>> core.extend(np.zeros((0, 1), dtype=np.bool_), 5).ravel().tolist()
@@ -84,7 +140,7 @@ def dominating_core(graph: Graph, limit_s: float | None = None) -> DominatingCor
 
     if graph.num_edges > MOST_EDGES:
         return None
-    end_s = perf_counter() + (math.inf if limit_s is None else limit_s)
+    end_s = perf_counter() + limit_s
     rest = loops.make_rest(graph.csr.indptr, graph.csr.indices, graph.node_weights_or(1.0))
     look, taken = partial(loops.shrink, rest), lambda: graph.num_nodes - float(rest.counts[loops.NUM_LEFT]) / 2
     # Long paths are taken out from their ends, which the first looks may not find.
