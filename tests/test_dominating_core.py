@@ -16,7 +16,7 @@ from diffuco.graphs.families import geometric_graph, grid_graph, power_law_graph
 from diffuco.graphs.generate import ba_graph, er_graph, rb_graph
 from diffuco.graphs.graph import Graph
 from diffuco.methods import auto as automatic
-from diffuco.methods import cores
+from diffuco.methods import cores, proofs
 from diffuco.methods.base import Deadline, Settings
 from diffuco.methods.highs import Highs
 from diffuco.ops import numba_dominating_core as loops
@@ -230,3 +230,10 @@ def test_a_set_says_about_the_core_what_the_core_makes_of_it(weighted):
     assert in_core.feasible
     assert back.feasible
     assert in_core.objective + core.gain == back.objective <= found.objective
+
+
+def test_large_pieces_of_roads_are_tried_if_there_is_time():
+    whole, ring = Graph.from_edges([]), Graph.from_edges([(node, (node + 1) % 12_000) for node in range(12_000)])
+    dense = regular_graph(12_000, 3, rng())
+    given = [(ring, 5.0), (ring, 7.0), (dense, 7.0)]
+    assert [proofs.is_worth_a_try(MDS, graph, whole, limit_s) for graph, limit_s in given] == [False, True, False]

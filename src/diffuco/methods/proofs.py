@@ -36,6 +36,8 @@ LOOSE_SHARE = 0.1
 """Of the nodes of a large graph with this mean degree or more: the least that must have at most two neighbours."""
 DENSE_EDGES = 100_000
 """The most edges of other graphs whose dominating sets are tried. CP-SAT proves those of social networks at once."""
+ROADS_DEGREE = 2.6
+"""The highest mean degree of what is left of roads. A piece of it may have so many nodes for each of those seconds."""
 LARGE_NODES = 10_000
 """Smallest graphs that are large: presolve must be able to begin, and a GPU searches them one by one."""
 OPEN_NODES = 2000
@@ -133,7 +135,9 @@ def is_worth_a_try(problem: Problem, graph: Graph, whole: Graph, limit_s: float)
     presolve finds is taken out already.
     """
     is_left = graph is not whole and graph.num_edges <= problem.proof_edges
-    is_in_pieces = is_left and largest_component(graph) < LARGE_NODES
+    is_like_roads = 2 * graph.num_edges <= ROADS_DEGREE * graph.num_nodes
+    most_nodes = max(LARGE_NODES, SPARSE_NODES_PER_S * limit_s if is_like_roads else 0)
+    is_in_pieces = is_left and largest_component(graph) < most_nodes
     if isinstance(problem, MinimumDominatingSet) and graph is not whole:
         return is_in_pieces
     is_easy = is_in_pieces and is_sparse(graph)
