@@ -150,7 +150,7 @@ def write(graph: Graph, out: BinaryIO) -> None:
 
 FORMAT = Format(
     "metis",
-    (".graph",),
+    (".graph", ".metis"),
     "METIS and Chaco files: 'N M [fmt]', then one line of neighbours per node, nodes from 1",
     read,
     write,
