@@ -73,9 +73,9 @@ def main() -> None:
         for num_nodes in arguments.nodes:
             graph = FAMILIES[family](num_nodes, np.random.default_rng(0))
             if arguments.weights:
-                weights = np.random.default_rng(1).integers(1, arguments.weights, num_nodes, endpoint=True)
+                weights = np.random.default_rng(1).integers(1, arguments.weights, graph.num_nodes, endpoint=True)
                 graph = replace(graph, node_weights=weights)
-            about = {"family": family, "nodes": num_nodes, "edges": graph.num_edges}
+            about = {"family": family, "nodes": graph.num_nodes, "edges": graph.num_edges}
             for problem in arguments.problems:
                 for found in measured(graph, problem, arguments):
                     records.append(about | {"problem": problem} | found)

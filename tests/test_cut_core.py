@@ -160,6 +160,16 @@ def test_a_sample_of_a_model_is_of_the_whole_graph_and_the_core_is_annealed_from
     assert solution.objective > 0.9 * diffuco.solve(graph, "max-cut", method="anneal").objective
 
 
+def test_without_memory_for_samples_the_core_is_annealed_and_told_as_the_graph(monkeypatch):
+    graph, told = ba_graph(300, 3, rng()), []
+    graph = replace(graph, edge_weights=np.full(graph.num_edges, 100.0))
+    monkeypatch.setattr("diffuco.methods.contest.fits", lambda *_: False)
+    with following(lambda seen: told.append(seen.best)):
+        solution = automatic.sampled_on_cpu(CUT, graph, NARROW, Settings(time_limit_s=0.5))
+    assert (solution.graph, solution.found_by) == (graph, "anneal")
+    assert max(filter(None, told)) == solution.objective
+
+
 @pytest.mark.parametrize("limit_s", [None, 2.0])
 def test_the_contest_samples_the_whole_graph_and_anneals_the_core(monkeypatch, limit_s):
     graph, sizes, told = ba_graph(300, 3, rng()), [], []

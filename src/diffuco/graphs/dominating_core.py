@@ -2,7 +2,7 @@
 
 `ops.numba_dominating_core` has the rules. Of trees and of power laws with loose ends they leave nothing, of geometric
 graphs of mean degree 5, 8 and 14 one edge of seventeen, half of them and four of five, of random graphs of which nearly
-all nodes have three neighbours or more, nearly everything.
+all nodes have three neighbours or more, nearly everything. Long chains come first: `graphs.short_chains`.
 
 What is left is a part of the graph, in which every node asks to be dominated again and may be chosen again. For
 candidates whose demand another one implies that costs nothing, and an annealer finds its way as in the whole graph. If

@@ -63,8 +63,10 @@ def short_chains(graph: Graph) -> ShortChains | None:
     """
     from diffuco.ops.numba_chains import find_triples
 
+    if graph.node_weights is not None:
+        return None
     triples = find_triples(graph.csr.indptr, graph.csr.indices.astype(np.int64))
-    if graph.node_weights is not None or 3 * len(triples) <= LEAST_SHARE * graph.num_nodes:
+    if 3 * len(triples) <= LEAST_SHARE * graph.num_nodes:
         return None
     is_left = np.ones(graph.num_nodes, dtype=np.bool_)
     is_left[triples[:, 1:4]] = False

@@ -221,12 +221,13 @@ def anneal_parts(chains: Chains, deadline: Deadline, samples: Tensor | None = No
 
     deadline = after_compiling(deadline, problem, batch, lambda: chains.round(1))
     trial = PartsTrial(chains, deadline)
-    trial.pays = samples is not None and merging_pays(problem, batch, samples)
-    given = best_parts(problem, batch, samples)[:, :1] if samples is not None and trial.pays else None
+    given = []
+    if samples is not None and merging_pays(problem, batch, samples):
+        trial.pays, given = True, [best_parts(problem, batch, samples)[:, :1]]
     states = anneal_until(chains, deadline, trial)
     if not trial.pays and not trial(states, trial.round_s / PART_SWEEPS):
         return states
-    merged = best_parts(problem, batch, states if given is None else torch.cat([given, states], dim=1))
+    merged = best_parts(problem, batch, torch.cat([*given, states], dim=1))
     best, rounds = merged[:, :1], 0
     schedule = Schedule(PART_SWEEPS, PART_HEAT * chains.temperature)
     while deadline.remaining_s > trial.round_s + trial.ending_s:

@@ -107,6 +107,11 @@ class Left:
         """The graph of the batch."""
         return self.core.graph if self.core else self.whole
 
+    @property
+    def gain(self) -> float:
+        """What all other nodes add to the objective."""
+        return self.core.gain if self.core else 0.0
+
     def states_of(self, samples: Tensor) -> Tensor:
         """What samples of the whole graph [N, S] say about it."""
         if self.core is None:
@@ -115,12 +120,12 @@ class Left:
 
     def told(self) -> AbstractContextManager[None]:
         """Progress is told as objectives of the whole graph."""
-        return in_units(weight_unit(self.problem, self.graph), plus=self.core.gain if self.core else 0.0)
+        return in_units(weight_unit(self.problem, self.graph), plus=self.gain)
 
     def annealed(self, settings: Settings, clock: Deadline, reason: str) -> Solution:
         """What chains from coin flips find, without samples."""
-        with self.told():
-            timed = replace(settings, time_limit_s=None if clock.limit_s is None else clock.remaining_s)
+        timed = replace(settings, time_limit_s=None if clock.limit_s is None else clock.remaining_s)
+        with in_units(1.0, plus=self.gain):  # the method knows the unit of weights itself
             (solution,) = FlipAnnealing().solve(self.problem, [self.graph], timed)
         return replace(solution, reason=reason)
 

@@ -29,6 +29,8 @@ SPARSE_EXACT_S = 5.0
 """The most seconds for a sparse graph that is not small, which takes as long to anneal, or half of a time limit."""
 SPARSE_NODES_PER_S = 2000
 """Nodes that each of those seconds is for."""
+ROADS_DEGREE = 2.6
+"""Mean degree of what is left of roads, at most. A large piece of that is tried if it has no more nodes per second."""
 SPARSE_DEGREE = 32
 """Mean degree up to which a graph is sparse."""
 LOOSE_DEGREE = 5
@@ -36,8 +38,6 @@ LOOSE_SHARE = 0.1
 """Of the nodes of a large graph with this mean degree or more: the least that must have at most two neighbours."""
 DENSE_EDGES = 100_000
 """The most edges of other graphs whose dominating sets are tried. CP-SAT proves those of social networks at once."""
-ROADS_DEGREE = 2.6
-"""The highest mean degree of what is left of roads. A piece of it may have so many nodes for each of those seconds."""
 LARGE_NODES = 10_000
 """Smallest graphs that are large: presolve must be able to begin, and a GPU searches them one by one."""
 OPEN_NODES = 2000
